@@ -4,7 +4,6 @@
  *     node example.ts [--http http://127.0.0.1:8080] [--grpc 127.0.0.1:50051] [--requests 300]
  */
 import { parseArgs } from 'node:util';
-import { connectGrpc } from './grpc-client.ts';
 import { connectHttp } from './http-client.ts';
 import { createRouter } from './router.ts';
 
@@ -19,7 +18,9 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '300' },
   },
 });
-const client = values.grpc === undefined ? connectHttp(values.http) : connectGrpc(values.grpc);
+// Only gRPC needs packages.
+const client =
+  values.grpc === undefined ? connectHttp(values.http) : (await import('./grpc-client.ts')).connectGrpc(values.grpc);
 // Patient, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
 const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 1000 });
 

@@ -1,49 +1,66 @@
-/** Predict over gRPC, and all reports in one stream that is opened again when it ends. */
+/** Predict and ReportBatch over gRPC, with grpc-js. */
 import { fileURLToPath } from 'node:url';
 import {
-  type ClientWritableStream,
-  credentials,
+  type ChannelCredentials,
   loadPackageDefinition,
   Metadata,
   type ServiceClientConstructor,
   type ServiceError,
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
-import type { Answer, Client, Event, Reported } from './messages.ts';
+import { type Access, createCredentials } from './grpc-credentials.ts';
+import type { Answer, Client, Event, ReportOptions } from './messages.ts';
+import { createReporter, type Taken } from './reporter.ts';
 
 const PROTO = fileURLToPath(new URL('../../proto', import.meta.url));
-const REOPEN_AFTER_MS = 1000;
-const CLOSE_WITHIN_MS = 5000;
-/** Events that wait while the service is away. Beyond it, events are dropped and counted. */
-const MAX_WAITING = 10_000;
+const REPORT_WITHIN_MS = 5000;
+const CHANNEL_OPTIONS = {
+  // A connection that fell silent is replaced within 15 s. TCP alone may take a quarter of an hour to find out.
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5000,
+  'grpc.keepalive_permit_without_calls': 1,
+  // A service that comes back is found within about a second. grpc-js alone waits up to two minutes between its attempts.
+  'grpc.max_reconnect_backoff_ms': 1000,
+};
 
-export interface GrpcOptions {
-  readonly token?: string;
-}
-
-type ReportStream = ClientWritableStream<Event>;
+export type GrpcOptions = Access & ReportOptions;
 
 interface Services {
   readonly prediction: InstanceType<ServiceClientConstructor>;
   readonly observation: InstanceType<ServiceClientConstructor>;
 }
 
+/** A method of a client that grpc-js made. */
+type Send = (
+  request: object,
+  metadata: Metadata,
+  limits: { readonly deadline: number },
+  done: (error: ServiceError | null, answer: never) => void,
+) => void;
+
 /** `address` is `host:port`, or `unix:///path`. */
-export function connectGrpc(address: string, { token }: GrpcOptions = {}): Client {
-  const { prediction, observation } = createServices(address);
+export function connectGrpc(address: string, options: GrpcOptions = {}): Client {
+  const { prediction, observation } = createServices(address, createCredentials(address, options));
   const metadata = new Metadata();
-  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
-  const reports = createReports((done) => observation.report!(metadata, done) as ReportStream);
+  if (options.token !== undefined) metadata.set('authorization', `Bearer ${options.token}`);
+  const call = <T>(send: Send, request: object, withinMs: number) =>
+    new Promise<T>((resolve, reject) => {
+      const done = (error: ServiceError | null, answer: T) => (error === null ? resolve(answer) : reject(error));
+      send(request, metadata, { deadline: Date.now() + withinMs }, done);
+    });
+  const predict = prediction.predict!.bind(prediction);
+  const reportBatch = observation.reportBatch!.bind(observation);
+  const reporter = createReporter(
+    (events) => call<Taken>(reportBatch, { events: events.map(toMessage) }, REPORT_WITHIN_MS),
+    options,
+  );
 
   return {
-    predict: (targetModel, inputs, deadlineMs) =>
-      new Promise<Answer>((resolve, reject) => {
-        const done = (error: ServiceError | null, answer: Answer) => (error === null ? resolve(answer) : reject(error));
-        prediction.predict!({ targetModel, inputs }, metadata, { deadline: Date.now() + deadlineMs }, done);
-      }),
-    report: (event) => reports.send(event),
+    predict: (targetModel, inputs, deadlineMs) => call<Answer>(predict, { targetModel, inputs }, deadlineMs),
+    report: reporter.send,
+    stats: reporter.stats,
     async close() {
-      const reported = await reports.close();
+      const reported = await reporter.close();
       prediction.close();
       observation.close();
       return reported;
@@ -51,7 +68,7 @@ export function connectGrpc(address: string, { token }: GrpcOptions = {}): Clien
   };
 }
 
-function createServices(address: string): Services {
+function createServices(address: string, credentials: ChannelCredentials): Services {
   const files = ['prediction/v1/prediction.proto', 'observation/v1/observation.proto'];
   const definition = loadPackageDefinition(loadSync(files, { includeDirs: [PROTO], longs: Number, defaults: true }));
   const { prediction, observation } = definition as unknown as {
@@ -59,57 +76,17 @@ function createServices(address: string): Services {
     observation: { v1: { ObservationService: ServiceClientConstructor } };
   };
   return {
-    prediction: new prediction.v1.PredictionService(address, credentials.createInsecure()),
-    observation: new observation.v1.ObservationService(address, credentials.createInsecure()),
+    prediction: new prediction.v1.PredictionService(address, credentials, CHANNEL_OPTIONS),
+    observation: new observation.v1.ObservationService(address, credentials, CHANNEL_OPTIONS),
   };
 }
 
-type Done = (error: ServiceError | null, answer: Reported) => void;
-
-/** Keeps one stream open. An event that a broken stream had taken can be lost; an event that it had not waits. */
-function createReports(open: (done: Done) => ReportStream) {
-  const waiting: Event[] = [];
-  const reported = { accepted: 0, refused: 0, dropped: 0 };
-  const { promise: closed, resolve } = Promise.withResolvers<void>();
-  let stream: ReportStream | undefined;
-  let isClosing = false;
-
-  function start(): void {
-    const opened = open((error, answer) => {
-      stream = undefined;
-      if (error === null) {
-        reported.accepted += answer.accepted;
-        reported.refused += answer.refused;
-      }
-      if (isClosing) resolve();
-      else setTimeout(start, REOPEN_AFTER_MS).unref();
-    });
-    opened.on('error', () => undefined); // The answer above has the same error.
-    opened.on('drain', drain);
-    stream = opened;
-    drain();
-  }
-
-  function drain(): void {
-    while (stream !== undefined && waiting.length > 0 && !stream.writableNeedDrain) stream.write(waiting.shift()!);
-    if (isClosing && waiting.length === 0) stream?.end();
-  }
-
-  start();
-  return {
-    send(event: Event): void {
-      if (waiting.length >= MAX_WAITING) reported.dropped++;
-      else waiting.push(event);
-      drain();
-    },
-    async close(): Promise<Reported> {
-      isClosing = true;
-      if (stream === undefined) resolve();
-      else drain();
-      const timer = setTimeout(() => stream?.cancel(), CLOSE_WITHIN_MS);
-      await closed;
-      clearTimeout(timer);
-      return { ...reported, dropped: reported.dropped + waiting.length };
-    },
-  };
+/** The event, with its time as proto-loader takes it. */
+function toMessage(event: Event): object {
+  return Object.fromEntries(
+    Object.entries(event).map(([kind, value]) => {
+      const atMs = Date.parse(value.at);
+      return [kind, { ...value, at: { seconds: Math.floor(atMs / 1000), nanos: (atMs % 1000) * 1_000_000 } }];
+    }),
+  );
 }

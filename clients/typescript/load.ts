@@ -1,5 +1,6 @@
-/** What a router knows of its servers, and the score of docs/how-to/route.md. */
+/** Chooses a server by the score of docs/how-to/route.md. */
 import type { Input, Output } from './messages.ts';
+import { createServers, type Metrics, type Server, type ServersOptions } from './servers.ts';
 
 /** Weight of the time to the first token beside the rest of the answer. */
 const TTFT_WEIGHT = 6;
@@ -8,78 +9,71 @@ const TIE = 1.05;
 /** A server that got none of this many requests for each server gets the next one, so that it is measured again. */
 const EXPLORE_AFTER = 50;
 
-export interface Metrics {
-  /** Length of the queue. */
-  readonly waiting: number;
-  /** Share of the KV cache in use, 0 to 1. */
-  readonly kvCacheUsage: number;
-}
-
-interface Server {
-  metrics: Metrics | undefined;
-  sentSinceMetrics: number;
-  underWay: number;
-  tokens: number;
-  lastSent: number;
-}
-
 export interface Load {
   setMetrics(address: string, metrics: Metrics): void;
   /** Each candidate twice: input i is candidate i as loaded as it is, input i + n the same candidate idle. */
   ask(promptTokens: number, candidates: readonly string[]): Input[];
   /**
    * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
-   * least score, it chooses the one that got the fewest requests since its last metrics.
+   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer,
+   * and returns undefined when none has one.
    */
-  choose(candidates: readonly string[], outputs: readonly Output[]): number;
+  choose(candidates: readonly string[], outputs: readonly Output[]): number | undefined;
   /** The best candidate without predictions: the fewest requests, waiting and under way. */
   chooseLeastLoaded(candidates: readonly string[]): number;
   /** Counts a request as under way; the function that it returns counts its end. */
   dispatch(address: string, promptTokens: number): (outputTokens: number) => void;
 }
 
-export function createLoad(): Load {
-  const servers = new Map<string, Server>();
+export function createLoad(options: ServersOptions): Load {
+  const servers = createServers(options);
   let sent = 0;
   let meanOutputTokens = 200;
 
   function of(address: string): Server {
-    const known = servers.get(address);
-    if (known !== undefined) return known;
-    const server = { metrics: undefined, sentSinceMetrics: 0, underWay: 0, tokens: 0, lastSent: sent };
-    servers.set(address, server);
-    return server;
+    return servers.of(address, sent);
   }
 
-  function score(loaded: Output, idle: Output, underWay: number): number {
-    const own = TTFT_WEIGHT * loaded.predictedTtftMillis + meanOutputTokens * loaded.predictedTpotMillis;
-    const slowdown = Math.max(1, loaded.predictedTpotMillis / idle.predictedTpotMillis);
-    return own + underWay * idle.predictedTtftMillis * slowdown;
+  function scoreAll(candidates: readonly string[], outputs: readonly Output[]): number[] {
+    const byId = new Map(outputs.map((output) => [output.inputId, output]));
+    return candidates.map((one, index) => {
+      const [loaded, idle] = [byId.get(index), byId.get(index + candidates.length)];
+      if (loaded === undefined || idle === undefined) return Infinity;
+      return score({ loaded, idle, underWay: of(one).underWay, tokens: meanOutputTokens });
+    });
   }
 
   return {
     setMetrics(address, metrics) {
-      Object.assign(of(address), { metrics, sentSinceMetrics: 0 });
+      const server = of(address);
+      Object.assign(server, { metrics, readMs: server.usedMs, sentSinceMetrics: 0 });
     },
     ask(promptTokens, candidates) {
+      servers.forgetUnused();
       const idle = candidates.map((serverIp, index) => ({
         inputId: candidates.length + index,
         serverIp,
         inputTokenLength: promptTokens,
       }));
-      return [...idle.map((input, index) => ({ ...input, inputId: index, ...describe(of(input.serverIp)) })), ...idle];
+      return [
+        ...idle.map((input, index) => ({ ...input, inputId: index, ...servers.describe(of(input.serverIp)) })),
+        ...idle,
+      ];
     },
     choose(candidates, outputs) {
-      const neglected = candidates.findIndex((one) => sent - of(one).lastSent > EXPLORE_AFTER * candidates.length);
-      if (neglected >= 0) return neglected;
-      const scores = candidates.map((one, index) =>
-        score(outputs[index]!, outputs[index + candidates.length]!, of(one).underWay),
+      const scores = scoreAll(candidates, outputs);
+      const least = Math.min(...scores);
+      if (least === Infinity) return undefined;
+      const neglected = candidates.findIndex(
+        (one, index) => scores[index]! < Infinity && sent - of(one).lastSent > EXPLORE_AFTER * candidates.length,
       );
-      const limit = Math.min(...scores) * TIE;
-      return findLeast(candidates, (one, index) => (scores[index]! <= limit ? of(one).sentSinceMetrics : Infinity));
+      if (neglected >= 0) return neglected;
+      return findLeast(candidates, (one, index) =>
+        scores[index]! <= least * TIE ? of(one).sentSinceMetrics : Infinity,
+      );
     },
     chooseLeastLoaded: (candidates) =>
-      findLeast(candidates, (one) => (of(one).metrics?.waiting ?? 0) + of(one).underWay),
+      findLeast(candidates, (one) => (servers.findMetrics(of(one))?.waiting ?? 0) + of(one).underWay),
     dispatch(address, promptTokens) {
       const server = of(address);
       server.lastSent = ++sent;
@@ -95,12 +89,19 @@ export function createLoad(): Load {
   };
 }
 
-/** The load of a server: fresh counts of what was sent, beside metrics that are older. */
-function describe({ metrics, sentSinceMetrics, underWay, tokens }: Server): Partial<Input> {
-  const load = { numRequestRunning: underWay, inflightTokens: tokens };
-  if (metrics === undefined) return load;
-  const numRequestWaiting = metrics.waiting + Math.min(sentSinceMetrics, underWay);
-  return { ...load, numRequestWaiting, kvCacheUsage: metrics.kvCacheUsage };
+interface Scored {
+  readonly loaded: Output;
+  readonly idle: Output;
+  readonly underWay: number;
+  /** The mean length of answers lately. */
+  readonly tokens: number;
+}
+
+function score({ loaded, idle, underWay, tokens }: Scored): number {
+  const own = TTFT_WEIGHT * loaded.predictedTtftMillis + tokens * loaded.predictedTpotMillis;
+  const isKnown = idle.predictedTpotMillis > 0;
+  const slowdown = isKnown ? Math.max(1, loaded.predictedTpotMillis / idle.predictedTpotMillis) : 1;
+  return own + underWay * idle.predictedTtftMillis * slowdown;
 }
 
 function findLeast(candidates: readonly string[], measure: (candidate: string, index: number) => number): number {

@@ -23,15 +23,52 @@ export interface Answer {
   readonly metadata: { readonly modelVersion: string; readonly omittedInputs: number };
 }
 
-export type Event =
-  | { readonly dispatched: { readonly requestId: string; readonly targetModel: string; readonly input: Input } }
-  | { readonly firstToken: { readonly requestId: string; readonly ttftMillis: number } }
-  | { readonly finished: { readonly requestId: string; readonly tpotMillis?: number; readonly outputTokens: number } };
+interface Dispatched extends Happened {
+  readonly targetModel: string;
+  readonly input: Input;
+}
 
+interface FirstToken extends Happened {
+  readonly ttftMillis: number;
+}
+
+interface Finished extends Happened {
+  readonly tpotMillis?: number;
+  readonly outputTokens: number;
+}
+
+interface Happened {
+  readonly requestId: string;
+  /** When it happened, as ISO 8601. Without it, the service would take the time of arrival, and events can wait. */
+  readonly at: string;
+}
+
+export type Event =
+  | { readonly dispatched: Dispatched }
+  | { readonly firstToken: FirstToken }
+  | { readonly finished: Finished };
+
+/** What became of events. */
 export interface Reported {
+  /** They are durable in the service. */
   readonly accepted: number;
+  /** They could not be true, or the service had them already. */
   readonly refused: number;
+  /** The service never confirmed them: too many waited, or the client was closed. */
   readonly dropped: number;
+}
+
+/** How reporting goes, while it goes. */
+export interface Stats extends Reported {
+  /** Events that the service has not confirmed yet. */
+  readonly waiting: number;
+  /** Why the last attempt to send events failed; undefined once one succeeds. */
+  readonly error: unknown;
+}
+
+export interface ReportOptions {
+  /** Called with the reason of each attempt to send events that failed, at most once a second. */
+  readonly onError?: (error: unknown) => void;
 }
 
 /** What a router needs, over HTTP or gRPC. */
@@ -40,6 +77,7 @@ export interface Client {
   predict(targetModel: string, inputs: readonly Input[], deadlineMs: number): Promise<Answer>;
   /** Never waits and never throws. */
   report(event: Event): void;
+  stats(): Stats;
   /** Sends the events that wait, and says what became of all of them. */
   close(): Promise<Reported>;
 }

@@ -1,7 +1,11 @@
 /** Chooses a server for each request by predicted latency, and reports what then happened. */
 import { randomUUID } from 'node:crypto';
-import { createLoad, type Load, type Metrics } from './load.ts';
-import type { Client, Input, Reported } from './messages.ts';
+import { createLoad, type Load } from './load.ts';
+import type { Client, Input, Reported, Stats } from './messages.ts';
+import type { Metrics } from './servers.ts';
+
+const ALL_OMITTED =
+  'the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers';
 
 export interface RouterOptions {
   readonly client: Client;
@@ -9,6 +13,8 @@ export interface RouterOptions {
   readonly model: string;
   /** What a prediction may add to a request; 50 unless given. */
   readonly deadlineMs?: number;
+  /** Metrics that are older than this count as none; 5 s unless given. */
+  readonly maxMetricsAgeMs?: number;
 }
 
 /** One request on its way to a server. Call `firstToken` and `finished`, or `failed`. */
@@ -29,23 +35,27 @@ export interface Router {
   setMetrics(address: string, metrics: Metrics): void;
   /** Rejects only without candidates. When nothing answers, it chooses the server with the fewest requests. */
   choose(promptTokens: number, candidates: readonly string[]): Promise<Choice>;
+  /** What became of the reports up to now. */
+  stats(): Stats;
   close(): Promise<Reported>;
 }
 
-export function createRouter({ client, model, deadlineMs = 50 }: RouterOptions): Router {
-  const load = createLoad();
+export function createRouter(options: RouterOptions): Router {
+  const { client, model, deadlineMs = 50, maxMetricsAgeMs = 5000 } = options;
+  const load = createLoad({ maxMetricsAgeMs, monotonicMs: () => performance.now() });
   return {
     setMetrics: (address, metrics) => load.setMetrics(address, metrics),
+    stats: () => client.stats(),
     close: () => client.close(),
     async choose(promptTokens, candidates) {
       if (candidates.length === 0) throw new Error('Cannot choose a server: there are no candidates');
       const inputs = load.ask(promptTokens, candidates);
       const answer = await client.predict(model, inputs, deadlineMs).catch((error: unknown) => ({ error }));
-      const isUsable = 'outputs' in answer && answer.outputs.length === inputs.length;
-      const index = isUsable ? load.choose(candidates, answer.outputs) : load.chooseLeastLoaded(candidates);
-      const choice = follow({ client, load, model, input: inputs[index]! });
-      if (isUsable) return { ...choice, modelVersion: answer.metadata.modelVersion, error: undefined };
-      return { ...choice, modelVersion: '', error: 'error' in answer ? answer.error : new Error('inputs are omitted') };
+      const best = 'outputs' in answer ? load.choose(candidates, answer.outputs) : undefined;
+      const choice = follow({ client, load, model, input: inputs[best ?? load.chooseLeastLoaded(candidates)]! });
+      if ('error' in answer) return { ...choice, modelVersion: '', error: answer.error };
+      if (best === undefined) return { ...choice, modelVersion: '', error: new Error(ALL_OMITTED) };
+      return { ...choice, modelVersion: answer.metadata.modelVersion, error: undefined };
     },
   };
 }
@@ -61,20 +71,24 @@ function follow({ client, load, model, input }: Followed): Omit<Choice, 'modelVe
   const requestId = randomUUID();
   const ended = load.dispatch(input.serverIp, input.inputTokenLength);
   let isOver = false;
-  client.report({ dispatched: { requestId, targetModel: model, input } });
+  client.report({ dispatched: { requestId, targetModel: model, input, at: readTime() } });
   return {
     address: input.serverIp,
-    firstToken: (ttftMillis) => client.report({ firstToken: { requestId, ttftMillis } }),
+    firstToken: (ttftMillis) => client.report({ firstToken: { requestId, ttftMillis, at: readTime() } }),
     finished(elapsedMillis, outputTokens) {
       if (isOver) return;
       isOver = true;
       ended(outputTokens);
       const tpot = outputTokens > 1 ? { tpotMillis: elapsedMillis / (outputTokens - 1) } : {};
-      client.report({ finished: { requestId, outputTokens, ...tpot } });
+      client.report({ finished: { requestId, outputTokens, ...tpot, at: readTime() } });
     },
     failed() {
       if (!isOver) ended(0);
       isOver = true;
     },
   };
+}
+
+function readTime(): string {
+  return new Date().toISOString();
 }

@@ -1,10 +1,15 @@
 /** `clients/go` with Debian's Go and grpc-go, without a network, against the running program. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runTool, skipWithout } from '../support/basics/client-tools.ts';
+import { findFreePort } from '../support/basics/free-port.ts';
+import { METRICS, startLoadServer } from '../support/prediction/scraped-server.ts';
+import { startWithDeadServer } from '../support/prediction/start-with-dead-server.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const skip = skipWithout(
@@ -58,6 +63,47 @@ test('the Go router predicts, reports and falls back, over TCP and a unix socket
 
   const output = await run(['./example.out', '-address', program.grpcAddress, '-requests', '40']);
   assert.match(output, /reported: \{Accepted:120 Refused:0 Dropped:0 /);
+});
+
+test('the Go router has predictions beside a server that died, whose load the service cannot read', {
+  skip,
+}, async () => {
+  await using live = await startLoadServer((_request, response) => response.end(METRICS));
+  await using program = await startWithDeadServer(live.url);
+  await run(['./router.test', '-test.run', 'TestADeadServer'], {
+    TRIVET_GRPC_ADDRESS: program.grpcAddress,
+    TRIVET_LIVE_SERVER: 'live',
+  });
+});
+
+/** Starts a test of the router; resolves once it has written a line. */
+async function startTest(name: string, environment: Readonly<Record<string, string>>) {
+  const child = spawn(join(sources, 'router.test'), ['-test.run', name], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  await once(child.stdout, 'data');
+  return { exited };
+}
+
+test('the Go router keeps its reports until the service is there', { skip }, async () => {
+  const port = String(await findFreePort());
+  const routing = await startTest('TestReportsOfBefore', { TRIVET_LATE_ADDRESS: `127.0.0.1:${port}` });
+  await using _program = await startProgram({ PARTS: 'prediction', GRPC_PORT: port });
+  assert.deepEqual(await routing.exited, [0, null]);
+});
+
+test('the Go router counts what a service took before it was killed', { skip }, async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  const routing = await startTest('TestCountsOutlive', { TRIVET_ENDING_ADDRESS: program.grpcAddress });
+  await program.kill();
+  assert.deepEqual(await routing.exited, [0, null]);
+});
+
+test('the Go router says while it runs why the service takes no reports', { skip }, async () => {
+  await using program = await startProgram({ PARTS: 'prediction', PREDICTION_AUTH: 'on' });
+  await run(['./router.test', '-test.run', 'TestOnError'], { TRIVET_CLOSED_ADDRESS: program.grpcAddress });
 });
 
 test('the Go example routes every request when no service is there', { skip }, async () => {

@@ -1,14 +1,19 @@
 /** `clients/typescript` against the running program, and without one. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
 import { connectHttp } from '../../clients/typescript/http-client.ts';
-import { createLoad } from '../../clients/typescript/load.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { runTool } from '../support/basics/client-tools.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startSilentProxy } from '../support/network/silent-proxy.ts';
+import { METRICS, startLoadServer } from '../support/prediction/scraped-server.ts';
+import { startWithDeadServer } from '../support/prediction/start-with-dead-server.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const POOL = ['10.0.0.1', '10.0.0.2'];
@@ -27,6 +32,23 @@ test('the TypeScript example routes and reports, over HTTP, gRPC and a unix sock
     ['--grpc', `unix://${socket}`],
   ])
     assert.match(await runExample(...way), /reported: \{ accepted: 120, refused: 0, dropped: 0 \}\n/);
+});
+
+test('the TypeScript example over HTTP needs no package, and takes a URL that ends with a slash', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-typescript-'));
+  cpSync('clients/typescript', folder, { recursive: true });
+  await using program = await startProgram({ PARTS: 'prediction' });
+  const command = [process.execPath, 'example.ts', '--requests', '4', '--http', `${program.httpUrl}/`] as const;
+  assert.match(await runTool(folder, command), /prior@1': 4.*\n.*accepted: 12, refused: 0, dropped: 0/);
+  rmSync(folder, { recursive: true });
+});
+
+test('the TypeScript client uses nothing that Node 20 lacks', () => {
+  const options = '--noEmit --ignoreConfig --strict --module nodenext --types node --target es2022 --lib es2023';
+  const more = '--skipLibCheck --allowImportingTsExtensions';
+  const files = globSync('clients/typescript/*.ts');
+  const command = ['node_modules/typescript/bin/tsc', ...`${options} ${more}`.split(' '), ...files];
+  assert.equal(spawnSync(process.execPath, command, { encoding: 'utf8' }).stdout, '');
 });
 
 test('the TypeScript client says which Node runs it, in its README as for npm', () => {
@@ -62,6 +84,41 @@ test('the TypeScript router sends requests away from a queue', async () => {
   }
 });
 
+test('the TypeScript router has predictions beside a server that died, whose load the service cannot read', async () => {
+  await using live = await startLoadServer((_request, response) => response.end(METRICS));
+  await using program = await startWithDeadServer(live.url);
+  for (const client of [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)]) {
+    const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 30_000 });
+    for (const candidates of [
+      ['dead', 'live'],
+      ['live', 'dead'],
+    ]) {
+      const choice = await router.choose(1000, candidates);
+      assert.deepEqual([choice.address, choice.modelVersion, choice.error], ['live', 'prior@1', undefined]);
+    }
+    const last = await router.choose(1000, ['dead']);
+    assert.equal(last.modelVersion, '');
+    assert.match(String(last.error), /the service has no fresh load of their servers/);
+    await router.close();
+  }
+});
+
+test('the TypeScript client replaces a connection that fell silent', { timeout: 60_000 }, async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  await using proxy = await startSilentProxy(Number(program.grpcAddress.split(':')[1]));
+  const router = createRouter({ client: connectGrpc(proxy.address), model: 'qwen3-32b', deadlineMs: 1000 });
+  const askForVersion = async () => {
+    const choice = await router.choose(1000, POOL);
+    choice.failed();
+    return choice.modelVersion;
+  };
+  await waitUntil(async () => (await askForVersion()) === 'prior@1');
+  proxy.fallSilent();
+  assert.equal(await askForVersion(), '');
+  await waitUntil(async () => (await askForVersion()) === 'prior@1');
+  assert.equal((await router.close()).dropped, 0);
+});
+
 test('the TypeScript router falls back to the fewest requests when nothing answers', async () => {
   const sockets = new Set<Socket>();
   const silent = createServer((socket) => void sockets.add(socket.on('error', () => undefined)));
@@ -78,14 +135,4 @@ test('the TypeScript router falls back to the fewest requests when nothing answe
   await assert.rejects(router.choose(1000, []), /there are no candidates/);
   for (const socket of sockets) socket.destroy();
   silent.close();
-});
-
-test('the TypeScript router measures a server again that got no request for long', () => {
-  const load = createLoad();
-  load.ask(10, POOL);
-  for (let index = 0; index <= 100; index++) load.dispatch('10.0.0.1', 10)(5);
-  const fast = { predictedTtftMillis: 100, predictedTpotMillis: 10 };
-  const slow = { predictedTtftMillis: 900, predictedTpotMillis: 10 };
-  const outputs = [fast, slow, fast, slow].map((output, inputId) => ({ ...output, inputId }));
-  assert.equal(load.choose(POOL, outputs), 1);
 });

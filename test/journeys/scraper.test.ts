@@ -69,6 +69,11 @@ test('rows without a load take that of their server, and rows with one keep it',
   const own = await predict(program, [{ ...asked(busy.name), numRequestRunning: 1, kvCacheUsage: 0.01 }]);
   assert.equal(own.outputs[0]?.predictedTtftMillis, idleMs);
 
+  const twice = await predict(program, [asked(busy.name), asked(idle.name), asked(busy.name), asked(idle.name)]);
+  const [busyLoadedMs, idleLoadedMs, busyIdleMs] = twice.outputs.map((output) => output.predictedTtftMillis);
+  assert.deepEqual([busyLoadedMs, idleLoadedMs], [busyMs, idleMs]);
+  assert.equal(busyIdleMs, unknownMs, 'the second row of a server asks about it idle');
+
   busy[Symbol.dispose]();
   answer = await askUntil((servers) => servers < 3);
   assert.deepEqual(

@@ -22,8 +22,8 @@ func main() {
 	requests := flag.Int("requests", 300, "requests to route")
 	flag.Parse()
 
-	// grpc-go 1.63 and later: grpc.NewClient(*address, grpc.WithTransportCredentials(insecure.NewCredentials())).
-	connection, err := grpc.Dial(*address, grpc.WithInsecure())
+	// grpc-go 1.63 and later: grpc.NewClient, and grpc.WithTransportCredentials(insecure.NewCredentials()) for grpc.WithInsecure().
+	connection, err := grpc.Dial(*address, append(router.DialOptions(), grpc.WithInsecure())...)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package router
 
 import (
 	"math"
+	"time"
 
 	predictionv1 "trivet/gen/prediction/v1"
 )
@@ -13,27 +14,21 @@ const (
 	tie = 1.05
 	// A server that got none of this many requests for each server gets the next one, so that it is measured again.
 	exploreAfter = 50
+	// A server that was not used for this long, and has nothing under way, is forgotten.
+	forgetAfter = time.Hour
 )
 
 // server is what this router knows of one server.
 type server struct {
-	metrics          Metrics
-	hasMetrics       bool
+	metrics Metrics
+	// readAt is when the metrics were read; zero without any.
+	readAt time.Time
+	// usedAt is when it was last a candidate, or got metrics.
+	usedAt           time.Time
 	sentSinceMetrics int32
 	underWay         int32
 	tokens           int32
 	lastSent         int
-}
-
-// waiting is the queue when it was read, and what was sent since then and is still there.
-func (s *server) waiting() int32 {
-	if !s.hasMetrics {
-		return 0
-	}
-	if s.underWay < s.sentSinceMetrics {
-		return s.metrics.Waiting + s.underWay
-	}
-	return s.metrics.Waiting + s.sentSinceMetrics
 }
 
 // load counts what this router has sent: these numbers are fresh when those of a server are old.
@@ -41,10 +36,58 @@ type load struct {
 	servers          map[string]*server
 	sent             int
 	meanOutputTokens float64
+	maxMetricsAge    time.Duration
+	now              func() time.Time
+	sweptAt          time.Time
 }
 
-func newLoad() *load {
-	return &load{servers: map[string]*server{}, meanOutputTokens: 200}
+func newLoad(maxMetricsAge time.Duration, now func() time.Time) *load {
+	return &load{
+		servers:          map[string]*server{},
+		meanOutputTokens: 200,
+		maxMetricsAge:    maxMetricsAge,
+		now:              now,
+		sweptAt:          now(),
+	}
+}
+
+func (l *load) setMetrics(address string, metrics Metrics) {
+	server := l.of(address)
+	server.metrics, server.readAt, server.sentSinceMetrics = metrics, l.now(), 0
+}
+
+// metricsOf is false without metrics that are young enough.
+func (l *load) metricsOf(server *server) (Metrics, bool) {
+	if server.readAt.IsZero() || l.now().Sub(server.readAt) > l.maxMetricsAge {
+		return Metrics{}, false
+	}
+	return server.metrics, true
+}
+
+// waiting is the queue when it was read, and what was sent since then and is still there.
+func (l *load) waiting(server *server) int32 {
+	metrics, ok := l.metricsOf(server)
+	if !ok {
+		return 0
+	}
+	if server.underWay < server.sentSinceMetrics {
+		return metrics.Waiting + server.underWay
+	}
+	return metrics.Waiting + server.sentSinceMetrics
+}
+
+// forgetUnused keeps the memory of a router whose servers come and go within bounds.
+func (l *load) forgetUnused() {
+	now := l.now()
+	if now.Sub(l.sweptAt) < forgetAfter {
+		return
+	}
+	l.sweptAt = now
+	for address, server := range l.servers {
+		if server.underWay == 0 && now.Sub(server.usedAt) >= forgetAfter {
+			delete(l.servers, address)
+		}
+	}
 }
 
 func (l *load) of(address string) *server {
@@ -53,12 +96,14 @@ func (l *load) of(address string) *server {
 		known = &server{lastSent: l.sent}
 		l.servers[address] = known
 	}
+	known.usedAt = l.now()
 	return known
 }
 
 // question asks about each candidate twice: as loaded as it is, and idle. Input i is candidate i, input i + n is the
 // same candidate idle.
 func (l *load) question(promptTokens int32, candidates []Candidate) []*predictionv1.PredictInput {
+	l.forgetUnused()
 	n := len(candidates)
 	inputs := make([]*predictionv1.PredictInput, 2*n)
 	for i, candidate := range candidates {
@@ -80,35 +125,52 @@ func idleInput(id, promptTokens int32, candidate Candidate) *predictionv1.Predic
 
 func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predictionv1.PredictInput {
 	server := l.of(candidate.Address)
+	metrics, _ := l.metricsOf(server)
 	input := idleInput(id, promptTokens, candidate)
-	input.NumRequestWaiting = server.waiting()
+	input.NumRequestWaiting = l.waiting(server)
 	input.NumRequestRunning = server.underWay
-	input.KvCacheUsage = server.metrics.KVCacheUsage
+	input.KvCacheUsage = metrics.KVCacheUsage
 	input.InflightTokens = server.tokens
 	return input
 }
 
 // leastScore chooses by the score of docs/how-to/route.md: the time of the request itself, and what it costs those who are there.
 // A candidate that was not chosen for long comes first, so that it is measured again. Of candidates within 5 % of the least score,
-// the one with the fewest requests since its last metrics is chosen.
+// the one with the fewest requests since its last metrics is chosen. A candidate without an answer is not chosen; the result is -1
+// when none has one.
 func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
-	if neglected := l.neglected(candidates); neglected >= 0 {
-		return neglected
+	byID := make(map[int32]*predictionv1.PredictOutput, len(outputs))
+	for _, output := range outputs {
+		byID[output.GetInputId()] = output
 	}
 	scores := make([]float64, len(candidates))
 	least := math.Inf(1)
 	for i, candidate := range candidates {
-		loaded, idle := outputs[i], outputs[i+len(candidates)]
+		loaded, idle := byID[int32(i)], byID[int32(i+len(candidates))]
 		scores[i] = l.score(loaded, idle, l.of(candidate.Address).underWay)
 		least = math.Min(least, scores[i])
 	}
-	return l.leastSent(candidates, func(i int) bool { return scores[i] <= least*tie })
+	if neglected := l.neglected(candidates, scores); neglected >= 0 {
+		return neglected
+	}
+	return l.leastSent(candidates, func(i int) bool { return isAnswered(scores[i]) && scores[i] <= least*tie })
 }
 
+// score is infinite without an answer.
 func (l *load) score(loaded, idle *predictionv1.PredictOutput, underWay int32) float64 {
+	if loaded == nil || idle == nil {
+		return math.Inf(1)
+	}
 	own := ttftWeight*loaded.PredictedTtftMillis + l.meanOutputTokens*loaded.PredictedTpotMillis
-	slowdown := math.Max(1, loaded.PredictedTpotMillis/idle.PredictedTpotMillis)
+	slowdown := 1.0
+	if idle.PredictedTpotMillis > 0 {
+		slowdown = math.Max(1, loaded.PredictedTpotMillis/idle.PredictedTpotMillis)
+	}
 	return own + float64(underWay)*idle.PredictedTtftMillis*slowdown
+}
+
+func isAnswered(score float64) bool {
+	return !math.IsInf(score, 1)
 }
 
 // leastSent is the candidate to which the fewest requests went since its metrics were read, of those that are allowed.
@@ -125,10 +187,10 @@ func (l *load) leastSent(candidates []Candidate, allowed func(int) bool) int {
 	return best
 }
 
-// neglected is a candidate that was not chosen for long, or -1.
-func (l *load) neglected(candidates []Candidate) int {
+// neglected is a candidate with an answer that was not chosen for long, or -1.
+func (l *load) neglected(candidates []Candidate, scores []float64) int {
 	for i, candidate := range candidates {
-		if l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
+		if isAnswered(scores[i]) && l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
 			return i
 		}
 	}
@@ -140,7 +202,8 @@ func (l *load) leastLoaded(candidates []Candidate) int {
 	best, least := 0, int32(math.MaxInt32)
 	for i, candidate := range candidates {
 		server := l.of(candidate.Address)
-		if requests := server.metrics.Waiting + server.underWay; requests < least {
+		metrics, _ := l.metricsOf(server)
+		if requests := metrics.Waiting + server.underWay; requests < least {
 			best, least = i, requests
 		}
 	}

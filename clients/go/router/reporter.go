@@ -14,47 +14,60 @@ import (
 
 const (
 	// Events that wait while the service is away. Beyond it, events are dropped and counted: routing never waits.
-	queueLength = 10_000
-	retryDelay  = time.Second
-	closeWithin = 5 * time.Second
+	maxWaiting = 10_000
+	maxBatch   = 500
+	// Events of this time share a batch.
+	sendEvery    = 100 * time.Millisecond
+	retryDelay   = time.Second
+	reportWithin = 5 * time.Second
+	closeWithin  = 5 * time.Second
+	maxReasons   = 100
 )
 
 // Reported says what became of the events.
 type Reported struct {
 	// Accepted events are durable in the service.
 	Accepted int64
-	// Refused events could not be true. The service names the reasons.
+	// Refused events could not be true, or the service had them already.
 	Refused int64
-	// Dropped events were never sent: the service was away for too long.
+	// Dropped events were never confirmed by the service: too many waited, or the router was closed.
 	Dropped int64
-	// Reasons of the first refused events.
+	// Reasons of the last refused events, at most 100.
 	Reasons []string
 }
 
-// reporter sends events in one stream that stays open, and opens another one when it ends.
+// Stats says how reporting goes, while it goes.
+type Stats struct {
+	Reported
+	// Waiting events are not confirmed by the service yet.
+	Waiting int
+	// Err is why the last attempt to send events failed; nil once one succeeds.
+	Err error
+}
+
+// reporter keeps events until the service has taken them: it sends them in batches, and a batch without an answer again.
 type reporter struct {
-	client observationv1.ObservationServiceClient
-	events chan *observationv1.Event
-	cancel context.CancelFunc
-	done   chan struct{}
+	client  observationv1.ObservationServiceClient
+	onError func(error)
+	cancel  context.CancelFunc
+	wake    chan struct{}
+	done    chan struct{}
 
-	// Guards the channel against an event after its end.
-	mu      sync.Mutex
-	closed  bool
-	dropped int64
-
-	// Written by run, read once it is done.
+	mu       sync.Mutex
+	closed   bool
+	waiting  []*observationv1.Event
 	reported Reported
 	err      error
 }
 
-func startReporter(connection grpc.ClientConnInterface) *reporter {
+func startReporter(connection grpc.ClientConnInterface, onError func(error)) *reporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &reporter{
-		client: observationv1.NewObservationServiceClient(connection),
-		events: make(chan *observationv1.Event, queueLength),
-		cancel: cancel,
-		done:   make(chan struct{}),
+		client:  observationv1.NewObservationServiceClient(connection),
+		onError: onError,
+		cancel:  cancel,
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
 	}
 	go r.run(ctx)
 	return r
@@ -62,84 +75,110 @@ func startReporter(connection grpc.ClientConnInterface) *reporter {
 
 func (r *reporter) run(ctx context.Context) {
 	defer close(r.done)
-	var unsent *observationv1.Event
-	for {
-		var ended bool
-		unsent, ended = r.runStream(ctx, unsent)
-		if ended {
-			return
+	for r.awaitEvents(ctx) {
+		delay := sendEvery
+		if !r.trySend(ctx) {
+			delay = retryDelay
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-time.After(retryDelay):
+		case <-time.After(delay):
 		}
 	}
 }
 
-// runStream returns the event that a broken stream did not take, and whether all events were sent.
-func (r *reporter) runStream(ctx context.Context, unsent *observationv1.Event) (*observationv1.Event, bool) {
-	stream, err := r.client.Report(ctx)
-	if err != nil {
-		r.err = err
-		return unsent, ctx.Err() != nil
-	}
-	if unsent != nil && stream.Send(unsent) != nil {
-		r.settle(stream)
-		return unsent, false
-	}
-	for event := range r.events {
-		if stream.Send(event) != nil {
-			r.settle(stream)
-			return event, false
+// awaitEvents returns false once the router is closed and nothing waits, or at the end of ctx.
+func (r *reporter) awaitEvents(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		waiting, closed := len(r.waiting), r.closed
+		r.mu.Unlock()
+		if waiting > 0 || closed {
+			return waiting > 0
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
 		}
 	}
-	r.settle(stream)
-	return nil, true
+	return false
 }
 
-// settle reads the one answer of a stream. The service answers early when it stops.
-func (r *reporter) settle(stream observationv1.ObservationService_ReportClient) {
-	answer, err := stream.CloseAndRecv()
+// trySend returns false when no answer came. The batch then waits: the service refuses an event that it has taken already.
+func (r *reporter) trySend(ctx context.Context) bool {
+	r.mu.Lock()
+	batch := r.waiting
+	r.mu.Unlock()
+	if len(batch) > maxBatch {
+		batch = batch[:maxBatch]
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+	defer cancel()
+	answer, err := r.client.ReportBatch(ctx, &observationv1.ReportBatchRequest{Events: batch})
+	r.settle(len(batch), answer, err)
+	if err != nil && r.onError != nil {
+		r.onError(err)
+	}
+	return err == nil
+}
+
+func (r *reporter) settle(events int, answer *observationv1.ReportResponse, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.err = err
 	if err != nil {
 		return
 	}
+	r.waiting = r.waiting[events:]
 	r.reported.Accepted += answer.GetAccepted()
 	r.reported.Refused += answer.GetRefused()
 	for _, refusal := range answer.GetRefusals() {
 		r.reported.Reasons = append(r.reported.Reasons, refusal.GetReason())
 	}
+	if surplus := len(r.reported.Reasons) - maxReasons; surplus > 0 {
+		r.reported.Reasons = append([]string(nil), r.reported.Reasons[surplus:]...)
+	}
+}
+
+func (r *reporter) stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{Reported: r.reported, Waiting: len(r.waiting), Err: r.err}
 }
 
 func (r *reporter) close() (Reported, error) {
-	r.stop()
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.signal()
 	timer := time.AfterFunc(closeWithin, r.cancel)
 	<-r.done
 	timer.Stop()
 	r.cancel()
-	reported := r.reported
-	reported.Dropped = r.dropped + int64(len(r.events))
-	return reported, r.err
-}
 
-func (r *reporter) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.closed = true
-		close(r.events)
-	}
+	r.reported.Dropped += int64(len(r.waiting))
+	r.waiting = nil
+	return r.reported, r.err
 }
 
 func (r *reporter) send(event *observationv1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.events) == cap(r.events) {
-		r.dropped++
+	if r.closed || len(r.waiting) >= maxWaiting {
+		r.reported.Dropped++
 		return
 	}
-	r.events <- event
+	r.waiting = append(r.waiting, event)
+	r.signal()
+}
+
+func (r *reporter) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
 }
 
 func (r *reporter) dispatched(id, model string, input *predictionv1.PredictInput) {

@@ -20,8 +20,15 @@ import (
 // DefaultDeadline bounds what a prediction may add to a request.
 const DefaultDeadline = 50 * time.Millisecond
 
+// DefaultMaxMetricsAge bounds how long metrics are believed.
+const DefaultMaxMetricsAge = 5 * time.Second
+
 // ErrNoCandidates is returned by Choose when there is no server to choose.
 var ErrNoCandidates = errors.New("cannot choose a server: there are no candidates")
+
+// errAllOmitted is the reason of a choice without a prediction when the service answered.
+var errAllOmitted = errors.New(
+	"the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers")
 
 // Options of a router.
 type Options struct {
@@ -29,6 +36,10 @@ type Options struct {
 	Model string
 	// Deadline of one prediction; DefaultDeadline if 0.
 	Deadline time.Duration
+	// MaxMetricsAge is the age beyond which metrics count as none; DefaultMaxMetricsAge if 0.
+	MaxMetricsAge time.Duration
+	// OnError gets the reason of each attempt to send reports that failed, at most once a second, on a goroutine of the router.
+	OnError func(error)
 }
 
 // Candidate is a server that can take the request.
@@ -64,11 +75,14 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 	if options.Deadline == 0 {
 		options.Deadline = DefaultDeadline
 	}
+	if options.MaxMetricsAge == 0 {
+		options.MaxMetricsAge = DefaultMaxMetricsAge
+	}
 	return &Router{
 		client:   predictionv1.NewPredictionServiceClient(connection),
-		reporter: startReporter(connection),
+		reporter: startReporter(connection, options.OnError),
 		options:  options,
-		load:     newLoad(),
+		load:     newLoad(options.MaxMetricsAge, time.Now),
 	}
 }
 
@@ -76,9 +90,7 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 func (r *Router) SetMetrics(address string, metrics Metrics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	server := r.load.of(address)
-	server.metrics, server.hasMetrics = metrics, true
-	server.sentSinceMetrics = 0
+	r.load.setMetrics(address, metrics)
 }
 
 // Choose asks for predictions and returns the best candidate. It fails only when there are no candidates: without an
@@ -95,11 +107,7 @@ func (r *Router) Choose(ctx context.Context, promptTokens int32, candidates []Ca
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	index, version := r.load.leastLoaded(candidates), ""
-	if err == nil {
-		index = r.load.leastScore(candidates, answer.GetOutputs())
-		version = answer.GetMetadata().GetModelVersion()
-	}
+	index, version, err := r.best(candidates, answer, err)
 	input := question[index]
 	r.load.dispatched(candidates, index, promptTokens)
 	choice := &Choice{Candidate: candidates[index], ModelVersion: version, Err: err, router: r, id: newID(), promptTokens: promptTokens}
@@ -110,17 +118,27 @@ func (r *Router) Choose(ctx context.Context, promptTokens int32, candidates []Ca
 func (r *Router) predict(ctx context.Context, inputs []*predictionv1.PredictInput) (*predictionv1.PredictResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
 	defer cancel()
-	answer, err := r.client.Predict(ctx, &predictionv1.PredictRequest{TargetModel: r.options.Model, Inputs: inputs})
-	if err != nil {
-		return nil, err
-	}
-	if len(answer.GetOutputs()) != len(inputs) {
-		return nil, errors.New("the answer omits inputs: a number is negative or not finite")
-	}
-	return answer, nil
+	return r.client.Predict(ctx, &predictionv1.PredictRequest{TargetModel: r.options.Model, Inputs: inputs})
 }
 
-// Close sends the reports that wait and returns how many events the service took and refused.
+// best is the candidate of the least score with the version that answered, or the least loaded one with the reason.
+func (r *Router) best(candidates []Candidate, answer *predictionv1.PredictResponse, err error) (int, string, error) {
+	if err != nil {
+		return r.load.leastLoaded(candidates), "", err
+	}
+	index := r.load.leastScore(candidates, answer.GetOutputs())
+	if index < 0 {
+		return r.load.leastLoaded(candidates), "", errAllOmitted
+	}
+	return index, answer.GetMetadata().GetModelVersion(), nil
+}
+
+// Stats returns what became of the reports up to now.
+func (r *Router) Stats() Stats {
+	return r.reporter.stats()
+}
+
+// Close sends the reports that wait, for at most 5 s, and returns what became of all of them. The error is why some were dropped.
 func (r *Router) Close() (Reported, error) {
 	return r.reporter.close()
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"math"
 	"net"
 	"os"
 	"testing"
@@ -10,13 +11,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	predictionv1 "trivet/gen/prediction/v1"
 )
 
 var pool = []Candidate{{Address: "10.0.0.1"}, {Address: "10.0.0.2"}}
 
 func connect(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.Dial(address, grpc.WithInsecure())
+	connection, err := grpc.Dial(address, append(DialOptions(), grpc.WithInsecure())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +67,61 @@ func TestChooseNeedsACandidate(t *testing.T) {
 }
 
 func TestChooseSendsARequestToAServerThatGotNoneForLong(t *testing.T) {
-	load := newLoad()
+	load := newLoad(DefaultMaxMetricsAge, time.Now)
 	load.dispatched(pool, 1, 10)
 	for i := 0; i <= exploreAfter*len(pool); i++ {
 		load.dispatched(pool, 0, 10)
 	}
-	if index := load.neglected(pool); index != 1 {
+	if index := load.neglected(pool, []float64{1, 1}); index != 1 {
 		t.Errorf("chose %d", index)
+	}
+	if index := load.neglected(pool, []float64{1, math.Inf(1)}); index != -1 {
+		t.Errorf("chose %d, which has no answer", index)
+	}
+}
+
+func TestACandidateWithoutAnAnswerIsNotChosen(t *testing.T) {
+	load := newLoad(DefaultMaxMetricsAge, time.Now)
+	// The loaded row of the first candidate is missing: its server is dead.
+	outputs := []*predictionv1.PredictOutput{
+		{InputId: 1, PredictedTtftMillis: 900, PredictedTpotMillis: 90},
+		{InputId: 2, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+		{InputId: 3, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+	}
+	if index := load.leastScore(pool, outputs); index != 1 {
+		t.Errorf("chose %d", index)
+	}
+	if index := load.leastScore(pool, outputs[1:]); index != -1 {
+		t.Errorf("chose %d of candidates without an answer", index)
+	}
+}
+
+func TestMetricsThatAreTooOldCountAsNone(t *testing.T) {
+	now := time.Now()
+	load := newLoad(DefaultMaxMetricsAge, func() time.Time { return now })
+	load.setMetrics("10.0.0.1", Metrics{Waiting: 40, KVCacheUsage: 0.9})
+	now = now.Add(DefaultMaxMetricsAge)
+	if input := load.question(10, pool)[0]; input.NumRequestWaiting != 40 || input.KvCacheUsage != 0.9 {
+		t.Errorf("asked %v", input)
+	}
+	now = now.Add(time.Millisecond)
+	if input := load.question(10, pool)[0]; input.NumRequestWaiting != 0 || input.KvCacheUsage != 0 {
+		t.Errorf("asked %v", input)
+	}
+	if index := load.leastLoaded(pool); index != 0 {
+		t.Errorf("chose %d", index)
+	}
+}
+
+func TestAServerThatIsNotUsedIsForgotten(t *testing.T) {
+	now := time.Now()
+	load := newLoad(DefaultMaxMetricsAge, func() time.Time { return now })
+	load.dispatched(pool, 0, 10)
+	load.setMetrics("10.0.0.2", Metrics{})
+	now = now.Add(forgetAfter)
+	load.question(10, []Candidate{{Address: "10.0.0.3"}})
+	if load.servers["10.0.0.1"] == nil || load.servers["10.0.0.2"] != nil {
+		t.Errorf("kept %v", load.servers)
 	}
 }
 
@@ -82,6 +133,21 @@ func TestTheEndOfARequestIsCountedOnce(t *testing.T) {
 	choice.Failed()
 	if server := router.load.of(choice.Address); server.underWay != 0 || server.tokens != 0 {
 		t.Errorf("left %+v", server)
+	}
+}
+
+func TestReportsWaitWhileTheServiceIsAway(t *testing.T) {
+	errs := make(chan error, 100)
+	connection := connect(t, "127.0.0.1:1")
+	router := New(connection, Options{Model: "qwen3-32b", Deadline: time.Millisecond, OnError: func(err error) { errs <- err }})
+	choose(t, router, 1000).FirstToken(120 * time.Millisecond)
+	err := <-errs
+	if stats := router.Stats(); status.Code(err) != codes.Unavailable || stats.Err == nil || stats.Waiting != 2 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	reported, err := router.Close()
+	if err == nil || reported.Dropped != 2 || reported.Accepted != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
 	}
 }
 
@@ -111,11 +177,91 @@ func TestTheServicePredictsAndTakesEveryReport(t *testing.T) {
 	}
 }
 
+// TRIVET_CLOSED_ADDRESS is a service that asks for a token, which this router has not.
+func TestOnErrorSaysWhyTheServiceTakesNoReports(t *testing.T) {
+	address := os.Getenv("TRIVET_CLOSED_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_CLOSED_ADDRESS is not set")
+	}
+	errs := make(chan error, 100)
+	options := Options{Model: "qwen3-32b", Deadline: time.Second, OnError: func(err error) { errs <- err }}
+	router := New(connect(t, address), options)
+	choose(t, router, 1000)
+	err := <-errs
+	if stats := router.Stats(); status.Code(err) != codes.Unauthenticated || stats.Waiting != 1 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+}
+
+// TRIVET_LATE_ADDRESS has no service yet. One is started once this test has written a line.
+func TestReportsOfBeforeTheServiceAreKept(t *testing.T) {
+	address := os.Getenv("TRIVET_LATE_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_LATE_ADDRESS is not set")
+	}
+	router := New(connect(t, address), Options{Model: "qwen3-32b", Deadline: 10 * time.Millisecond})
+	for i := 0; i < 100; i++ {
+		choice := choose(t, router, 1000)
+		choice.FirstToken(120 * time.Millisecond)
+		choice.Finished(2*time.Second, 181)
+	}
+	os.Stdout.WriteString("routed\n")
+	for router.Stats().Accepted == 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if reported, err := router.Close(); err != nil || reported.Accepted != 300 || reported.Dropped != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+// TRIVET_ENDING_ADDRESS is a service that is killed once this test has written a line.
+func TestCountsOutliveTheService(t *testing.T) {
+	address := os.Getenv("TRIVET_ENDING_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_ENDING_ADDRESS is not set")
+	}
+	router := New(connect(t, address), Options{Model: "qwen3-32b", Deadline: time.Second})
+	choose(t, router, 1000).FirstToken(120 * time.Millisecond)
+	for router.Stats().Accepted < 2 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	os.Stdout.WriteString("taken\n")
+	events := int64(2)
+	for router.Stats().Err == nil {
+		choose(t, router, 1000).Failed()
+		events++
+		time.Sleep(20 * time.Millisecond)
+	}
+	reported, err := router.Close()
+	if err == nil || reported.Accepted < 2 || reported.Dropped < 1 || reported.Accepted+reported.Dropped != events {
+		t.Errorf("of %d events reported %+v, %v", events, reported, err)
+	}
+}
+
 func TestAQueueSendsRequestsElsewhere(t *testing.T) {
 	router := service(t)
 	router.SetMetrics("10.0.0.1", Metrics{Waiting: 40, KVCacheUsage: 0.9})
 	if choice := choose(t, router, 1000); choice.Address != "10.0.0.2" {
 		t.Errorf("chose %q", choice.Address)
+	}
+}
+
+// TRIVET_LIVE_SERVER is a server that the service scrapes, and "dead" another one, whose load it cannot read.
+func TestADeadServerLeavesTheOthersTheirPredictions(t *testing.T) {
+	live := os.Getenv("TRIVET_LIVE_SERVER")
+	if live == "" {
+		t.Skip("TRIVET_LIVE_SERVER is not set")
+	}
+	router := service(t)
+	for _, candidates := range [][]Candidate{{{Address: "dead"}, {Address: live}}, {{Address: live}, {Address: "dead"}}} {
+		choice, err := router.Choose(context.Background(), 1000, candidates)
+		if err != nil || choice.Err != nil || choice.Address != live || choice.ModelVersion == "" {
+			t.Errorf("chose %+v, %v", choice, err)
+		}
+	}
+	choice, err := router.Choose(context.Background(), 1000, []Candidate{{Address: "dead"}})
+	if err != nil || choice.Err != errAllOmitted || choice.ModelVersion != "" {
+		t.Errorf("chose %+v, %v", choice, err)
 	}
 }
 

@@ -3,7 +3,8 @@
  *
  * Proto3 cannot distinguish a 0 from an absent number. So a row whose waiting, running, KV cache use and tokens in flight are all
  * 0 counts as a row without a load, and gets the scraped one. A gateway with its own counts sends all zeros only for a server that
- * it thinks idle, and there the scraped numbers are as good.
+ * it thinks idle, and there the scraped numbers are as good. The exception is a router that asks about each server twice, loaded and
+ * idle (docs/how-to/route.md): a row without a load behind a row of the same request at the same server means its zeros.
  */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
@@ -44,7 +45,10 @@ export interface ScrapedLoads {
   readonly servers: readonly ScrapedServer[];
   /** Replaces the list of servers; loads of servers that stay are kept. */
   replaceServers(namesOfServers: readonly (readonly string[])[]): void;
-  /** Fills rows without a load. A row whose server is stale is omitted from the answer; returns how many are. */
+  /**
+   * Fills rows without a load, of several rows of one request at one server the first alone. A row whose server is stale is omitted
+   * from the answer; returns how many are.
+   */
   fillColumns(columns: PredictColumns, nowMs: number): number;
   /** The same for the candidate of a report. */
   fillInput(input: ObservedInput, nowMs: number): FilledInput;
@@ -55,7 +59,7 @@ export interface ScrapedLoads {
 
 export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
   let servers: readonly ScrapedServer[] = [];
-  let find = createServerFinder([]);
+  let named = indexServers([]);
 
   function isStale({ load, atMs }: ScrapedServer, nowMs: number): boolean {
     return load === undefined || nowMs - atMs > staleAfterMs;
@@ -63,12 +67,10 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
 
   function findServer(name: string): ScrapedServer | undefined {
     const bytes = Buffer.from(name);
-    return find(bytes, 0, bytes.length);
+    return named.servers[named.find(bytes, 0, bytes.length)];
   }
 
-  function fillRow(columns: PredictColumns, row: number, nowMs: number): boolean {
-    const server = find(columns.source, columns.serverIpStart[row]!, columns.serverIpLength[row]!);
-    if (server === undefined) return true;
+  function fillRow(columns: PredictColumns, row: number, server: ScrapedServer, nowMs: number): boolean {
     if (isStale(server, nowMs)) {
       // NaN omits the row: nothing is known about the load of its server.
       columns.kvCacheUsage[row] = Number.NaN;
@@ -84,12 +86,16 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
     },
     replaceServers(namesOfServers) {
       servers = keepLoads(namesOfServers, new Map(listNamed(servers)));
-      find = createServerFinder(listNamed(servers));
+      named = indexServers(listNamed(servers));
     },
     fillColumns(columns, nowMs) {
+      const questions = new Set<string>();
       let stale = 0;
-      for (let row = 0; row < columns.count; row++)
-        if (isWithoutLoad(columns, row) && !fillRow(columns, row, nowMs)) stale++;
+      for (let row = 0; row < columns.count; row++) {
+        const name = named.find(columns.source, columns.serverIpStart[row]!, columns.serverIpLength[row]!);
+        if (name === -1 || !addQuestion(questions, columns, row, name) || !isWithoutLoad(columns, row)) continue;
+        if (!fillRow(columns, row, named.servers[name]!, nowMs)) stale++;
+      }
       return stale;
     },
     fillInput(input, nowMs) {
@@ -111,18 +117,28 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
   };
 }
 
-type FindServer = (bytes: Uint8Array, start: number, length: number) => ScrapedServer | undefined;
 type NamedServers = readonly (readonly [name: string, server: ScrapedServer])[];
 
-/** Finds servers by the bytes of their names. */
-function createServerFinder(named: NamedServers): FindServer {
+interface ServersByName {
+  /** Returns the number of the name with these bytes; -1 when no server has it. */
+  find(bytes: Uint8Array, start: number, length: number): number;
+  /** By the numbers of their names. */
+  readonly servers: readonly ScrapedServer[];
+}
+
+function indexServers(named: NamedServers): ServersByName {
   const index = createServerIndex(Math.max(1, named.length));
   const servers: ScrapedServer[] = [];
   for (const [name, server] of named) servers[index.ensure(Buffer.from(name))] = server;
-  return (bytes, start, length) => {
-    const found = index.find(bytes, start, length);
-    return found === -1 ? undefined : servers[found];
-  };
+  return { find: (bytes, start, length) => index.find(bytes, start, length), servers };
+}
+
+/** Returns false when a row before has asked about the same request at the server of this name. */
+function addQuestion(questions: Set<string>, columns: PredictColumns, row: number, name: number): boolean {
+  const known = questions.size;
+  const { podType, inputTokenLength, prefixCacheScore } = columns;
+  questions.add(`${name} ${podType[row]} ${inputTokenLength[row]} ${prefixCacheScore[row]}`);
+  return questions.size > known;
 }
 
 function describeServer(

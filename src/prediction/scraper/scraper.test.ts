@@ -39,6 +39,17 @@ test('a server that tells its load has it in rows that bring none, under each of
   assert.deepEqual(Array.from(columns.kvCacheUsage), [0.25, 0.25, 0, 0]);
 });
 
+test('a row without a load behind one of the same request at the same server asks about the server idle', async () => {
+  await using good = await startLoadServer((_request, response) => response.end(METRICS));
+  await using opened = openScrapes(`s=${good.url},t=${good.url}`);
+  await opened.worker.scrapeAll(never);
+  const columns = askAbout(['s', 't', 's', 's', 't']);
+  columns.numRequestRunning[1] = 1;
+  columns.inputTokenLength[3] = 100;
+  assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 0);
+  assert.deepEqual(Array.from(columns.numRequestRunning), [12, 1, 0, 12, 0]);
+});
+
 const bad: [title: string, answer: RequestListener][] = [
   ['hangs', () => {}],
   ['stops in the middle', (_request, response) => void response.write(METRICS)],

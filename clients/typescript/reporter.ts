@@ -1,0 +1,83 @@
+/** Keeps events until the service has taken them: it sends them in batches, and a batch without an answer again. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Event, Reported, ReportOptions, Stats } from './messages.ts';
+
+const MAX_BATCH = 500;
+/** Events that wait while the service is away. Beyond it, events are dropped and counted. */
+const MAX_WAITING = 10_000;
+/** Events of this time share a batch. */
+const SEND_EVERY_MS = 100;
+const RETRY_AFTER_MS = 1000;
+const CLOSE_WITHIN_MS = 5000;
+
+export type Taken = Pick<Reported, 'accepted' | 'refused'>;
+
+export interface Reporter {
+  /** Never waits and never throws. */
+  readonly send: (event: Event) => void;
+  readonly stats: () => Stats;
+  /** Sends the events that wait, for at most 5 s, and says what became of all of them. */
+  readonly close: () => Promise<Reported>;
+}
+
+/** Resolves once the service has answered. */
+type SendBatch = (events: readonly Event[]) => Promise<Taken>;
+
+export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions): Reporter {
+  const waiting: Event[] = [];
+  const reported = { accepted: 0, refused: 0, dropped: 0 };
+  let sending: Promise<void> | undefined;
+  let isClosed = false;
+  let lastError: unknown;
+
+  /** Returns false when no answer came. The batch then waits: the service refuses an event that it has taken already. */
+  async function trySend(): Promise<boolean> {
+    const batch = waiting.slice(0, MAX_BATCH);
+    try {
+      const { accepted, refused } = await sendBatch(batch);
+      waiting.splice(0, batch.length);
+      reported.accepted += accepted;
+      reported.refused += refused;
+      lastError = undefined;
+      return true;
+    } catch (error) {
+      lastError = error;
+      if (onError !== undefined) queueMicrotask(() => onError(error));
+      return false;
+    }
+  }
+
+  async function sendAll(): Promise<void> {
+    await pause(SEND_EVERY_MS);
+    while (waiting.length > 0) await pause((await trySend()) ? SEND_EVERY_MS : RETRY_AFTER_MS);
+    sending = undefined;
+  }
+
+  return {
+    send(event) {
+      if (isClosed || waiting.length >= MAX_WAITING) {
+        reported.dropped++;
+        return;
+      }
+      waiting.push(event);
+      sending ??= sendAll();
+    },
+    stats: () => ({ ...reported, waiting: waiting.length, error: lastError }),
+    async close() {
+      isClosed = true;
+      const isOver = new AbortController();
+      await Promise.race([
+        sending,
+        sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(() => undefined),
+      ]);
+      isOver.abort();
+      reported.dropped += waiting.splice(0).length;
+      return { ...reported };
+    },
+  };
+}
+
+/** Does not keep the process alive. */
+function pause(ms: number): Promise<void> {
+  return sleep(ms, undefined, { ref: false });
+}

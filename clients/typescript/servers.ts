@@ -1,0 +1,82 @@
+/** Keeps what a router knows of each server, for as long as it is worth anything. */
+import type { Input } from './messages.ts';
+
+/** A server that was not used for this long, and has nothing under way, is forgotten. */
+const FORGET_AFTER_MS = 3_600_000;
+
+export interface Metrics {
+  /** Length of the queue. */
+  readonly waiting: number;
+  /** Share of the KV cache in use, 0 to 1. */
+  readonly kvCacheUsage: number;
+}
+
+export interface Server {
+  metrics: Metrics | undefined;
+  /** When the metrics were read. */
+  readMs: number;
+  /** When it was last a candidate, or got metrics. */
+  usedMs: number;
+  sentSinceMetrics: number;
+  underWay: number;
+  tokens: number;
+  lastSent: number;
+}
+
+export interface Servers {
+  readonly count: number;
+  /** The server of this address. A new one counts as if the last request of all had gone to it. */
+  of(address: string, sent: number): Server;
+  /** Undefined when they are too old. */
+  findMetrics(server: Server): Metrics | undefined;
+  /** The load of a server: fresh counts of what was sent, beside metrics that are older. */
+  describe(server: Server): Partial<Input>;
+  forgetUnused(): void;
+}
+
+export interface ServersOptions {
+  /** Metrics that are older than this count as none. */
+  readonly maxMetricsAgeMs: number;
+  /** Never steps back. */
+  readonly monotonicMs: () => number;
+}
+
+export function createServers({ maxMetricsAgeMs, monotonicMs }: ServersOptions): Servers {
+  const servers = new Map<string, Server>();
+  let sweptMs = monotonicMs();
+
+  function findMetrics({ metrics, readMs }: Server): Metrics | undefined {
+    return monotonicMs() - readMs > maxMetricsAgeMs ? undefined : metrics;
+  }
+
+  return {
+    get count() {
+      return servers.size;
+    },
+    findMetrics,
+    of(address, sent) {
+      const usedMs = monotonicMs();
+      const known = servers.get(address);
+      if (known !== undefined) return Object.assign(known, { usedMs });
+      const load = { sentSinceMetrics: 0, underWay: 0, tokens: 0, lastSent: sent };
+      const server = { metrics: undefined, readMs: usedMs, usedMs, ...load };
+      servers.set(address, server);
+      return server;
+    },
+    describe(server) {
+      const { sentSinceMetrics, underWay, tokens } = server;
+      const metrics = findMetrics(server);
+      const load = { numRequestRunning: underWay, inflightTokens: tokens };
+      if (metrics === undefined) return load;
+      const numRequestWaiting = metrics.waiting + Math.min(sentSinceMetrics, underWay);
+      return { ...load, numRequestWaiting, kvCacheUsage: metrics.kvCacheUsage };
+    },
+    forgetUnused() {
+      const nowMs = monotonicMs();
+      if (nowMs - sweptMs < FORGET_AFTER_MS) return;
+      sweptMs = nowMs;
+      for (const [address, { underWay, usedMs }] of servers)
+        if (underWay === 0 && nowMs - usedMs >= FORGET_AFTER_MS) servers.delete(address);
+    },
+  };
+}
