@@ -19,6 +19,7 @@ import { CollectingCall } from '../call/collecting-call.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
 import type { Peer } from '../call/peer.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
+import { sendFailure } from '../call/send-failure.ts';
 import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
@@ -27,8 +28,7 @@ import { Http2Connection } from '../http2/connection.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
 import { Decompressor } from '../protocol/decompressor.ts';
-import { encodeFailureResponse } from '../protocol/response-headers.ts';
-import { statusCodeOf } from '../protocol/status.ts';
+import { type GrpcStatus, MAX_SHOWN_LENGTH, statusCodeOf } from '../protocol/status.ts';
 import { Handshakes } from './handshakes.ts';
 import type { TlsOptions } from './tls-files.ts';
 
@@ -172,7 +172,7 @@ export class Transport {
     }
     const route = this.#dependencies.routes.get(path);
     if (route === undefined) {
-      stream.sendHeaders(encodeUnimplemented(path), true);
+      sendFailure(stream, describeUnimplemented(path), false);
       return;
     }
     const { log, world, tracing } = this.#dependencies;
@@ -252,7 +252,7 @@ function toContext(tls: TlsOptions): SecureContextOptions {
   return { ...tls, minVersion: 'TLSv1.2', ciphers: CIPHERS };
 }
 
-function encodeUnimplemented(path: string): Buffer {
-  const details = `Cannot answer: there is no method ${path.slice(0, 200)}`;
-  return encodeFailureResponse({ code: statusCodeOf('UNIMPLEMENTED'), details });
+function describeUnimplemented(path: string): GrpcStatus {
+  const details = `Cannot answer: there is no method ${path.slice(0, MAX_SHOWN_LENGTH)}`;
+  return { code: statusCodeOf('UNIMPLEMENTED'), details };
 }
