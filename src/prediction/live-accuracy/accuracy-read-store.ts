@@ -69,12 +69,11 @@ const ofServerSql: Statement<SumsRow> = statement(
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server' AND part = $4
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, target`,
 );
-// The newest first: the metrics stop reading once they have enough reports.
-const newestByPodTypeSql: Statement<SumsRow> = statement(
-  'accuracy-newest-by-pod-type',
+const podTypesBetweenSql: Statement<SumsRow> = statement(
+  'accuracy-of-pod-types-between',
   `SELECT target_model, part, target, ${EVERY_VERSION} AS version, start_ms AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
-   WHERE kind = 'pod type' AND start_ms >= $1 GROUP BY target_model, part, target, start_ms
-   ORDER BY step_ms DESC LIMIT 20000`,
+   WHERE kind = 'pod type' AND start_ms >= $1 AND start_ms < $2 GROUP BY target_model, part, target, start_ms
+   ORDER BY step_ms DESC, target_model, part, target LIMIT $3`,
 );
 const newestByServerSql: Statement<SumsRow> = statement(
   'accuracy-newest-by-server',
@@ -120,9 +119,12 @@ export async function listModelSums(store: Store, fromMs: number): Promise<PartS
   return await readSums(store, byModelSql, [fromMs, ONE_STEP]);
 }
 
-/** The sums of all models for each period, newest first. */
-export async function listNewestPodTypeSums(store: Store, fromMs: number): Promise<PartSums[]> {
-  return await readSums(store, newestByPodTypeSql, [fromMs]);
+/** The sums of all models for each period that begins in this time, the newest first. */
+export async function listPodTypeSumsBetween(
+  store: Store,
+  { fromMs, untilMs, limit }: { readonly fromMs: number; readonly untilMs: number; readonly limit: number },
+): Promise<PartSums[]> {
+  return await readSums(store, podTypesBetweenSql, [fromMs, untilMs, limit]);
 }
 
 /** The servers of all models that were reported last. */
