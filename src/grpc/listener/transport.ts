@@ -31,6 +31,7 @@ import { Decompressor } from '../protocol/decompressor.ts';
 import { type GrpcStatus, MAX_SHOWN_LENGTH, statusCodeOf } from '../protocol/status.ts';
 import { Handshakes } from './handshakes.ts';
 import type { TlsOptions } from './tls-files.ts';
+import type { SocketPlace } from './unix-socket.ts';
 
 export interface TransportDependencies {
   readonly routes: ReadonlyMap<string, Route>;
@@ -49,7 +50,7 @@ export interface TransportDependencies {
 
 export type ListenAt =
   | { readonly host: string; readonly port: number; readonly tls?: TlsOptions | undefined }
-  | { readonly path: string };
+  | SocketPlace;
 
 interface NewRequest {
   readonly stream: Http2Stream;
@@ -98,9 +99,9 @@ export class Transport {
     const tls = isUnixSocket ? undefined : at.tls;
     const server = tls === undefined ? createServer(accept) : this.#createTlsListener(tls, accept);
     await new Promise<void>((resolve, reject) => {
-      const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
+      const where = isUnixSocket ? at.name : `${at.host}:${at.port}`;
       server.once('error', (error) =>
-        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeListenError(error)}`)),
+        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeListenError(error, at)}`)),
       );
       server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
     });
@@ -219,7 +220,8 @@ function isEndless(call: BaseCall | RefusedRequest): call is Exclude<BaseCall, U
   return !(call instanceof UnaryCall);
 }
 
-function describeListenError(error: NodeJS.ErrnoException): string {
+function describeListenError(error: NodeJS.ErrnoException, at: ListenAt): string {
+  if ('path' in at) return describeError(error).replace(at.path, at.name);
   if (error.code !== 'EADDRINUSE') return describeError(error);
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
