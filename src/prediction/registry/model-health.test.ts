@@ -12,7 +12,14 @@ const MODELS = 50;
 const LISTED = 20;
 
 function makeEntry(_: unknown, index: number) {
-  const prior = { servedVersion: 1, servedId: undefined, learned: [], trainedRows: undefined, lastTraining: undefined };
+  const prior = {
+    servedVersion: 1,
+    servedId: undefined,
+    learned: [],
+    trainedRows: undefined,
+    lastTraining: undefined,
+    live: undefined,
+  };
   return { ...prior, name: `m${index}`, versionCount: 1, samples: index };
 }
 

@@ -4,12 +4,11 @@
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
-import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { listServerMeans } from '../online/saved-live-model.ts';
 import { listServerShifts, type ServerShift } from '../online/server-shifts.ts';
-import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { ConsoleModelsDependencies, ModelEntry } from './list-models.ts';
 import { listPromotedModels } from './model-store.ts';
 
@@ -25,18 +24,13 @@ export async function readModelHealth(
   entries: readonly ModelEntry[],
 ) {
   const nowMs = world.nowMs();
-  const [alarms, answered, promoted] = await Promise.all([
-    listDriftAlarms(store, nowMs - DAY_MS),
-    readVersionAccuracy(store, nowMs),
-    listPromotedModels(store),
-  ]);
+  const [alarms, promoted] = await Promise.all([listDriftAlarms(store, nowMs - DAY_MS), listPromotedModels(store)]);
   const promotedAtMs = new Map(promoted.map((model) => [model.name, model.promotedAtMs]));
   const models = [];
   for (const entry of entries.toSorted(byImportance).slice(0, LISTED_MODELS)) {
-    const { name, servedVersion = 0 } = entry;
-    const live = answered.find((own) => own.targetModel === name && own.version === servedVersion)?.targets;
+    const { name } = entry;
     models.push({
-      ...describeEntry(entry, live),
+      ...describeEntry(entry),
       // Earlier alarms were about another version.
       drift: alarms.filter((alarm) => alarm.targetModel === name && alarm.lastAtMs > (promotedAtMs.get(name) ?? 0)),
       shifts: listShifts(predictor, name),
@@ -56,10 +50,7 @@ function byImportance(one: ModelEntry, other: ModelEntry): number {
   return byService || other.samples - one.samples;
 }
 
-function describeEntry(
-  { name, servedVersion, versionCount, samples, learned }: ModelEntry,
-  live: Partial<Record<PredictionTarget, LiveScores>> | undefined,
-) {
+function describeEntry({ name, servedVersion, versionCount, samples, learned, live }: ModelEntry) {
   const heldOut = new Map(
     learned.flatMap(({ podType, target, validation }) =>
       podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],
