@@ -72,6 +72,9 @@ export const controlFrameAttacks: readonly Attack[] = [
   callFlood('HPACK bomb (CVE-2016-6581)', (id) =>
     frame(HEADERS, 5, id, Buffer.concat([head(PREDICT), id === 1 ? longEntry : Buffer.alloc(7000, 0xbe)])),
   ),
+  callFlood('a method that does not exist, with a path of 200 %', (id) =>
+    frame(HEADERS, 5, id, head(`/${'%'.repeat(200)}`)),
+  ),
   callFlood('heads of 15 KB', (id) => open(id, PREDICT, [['x-long', 'a'.repeat(15_000)]])),
   callFlood('heads of 1,000 fields', (id) =>
     open(

@@ -103,7 +103,8 @@ export const predictionSettings = {
   llmDModel: optional({
     env: 'LLM_D_MODEL',
     about: 'Target model of that port.',
-    schema: text.refine((value) => value.length <= 180, 'must have at most 180 characters'),
+    // As in `prediction/llm-d/training-row-store.ts`.
+    schema: text.refine((value) => Buffer.byteLength(value) <= 245, 'must have at most 245 bytes'),
   }),
   llmDObjective: setting({
     env: 'LLM_D_OBJECTIVE',

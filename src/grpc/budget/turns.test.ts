@@ -140,3 +140,19 @@ test('the calls of a connection that is gone end few in a turn', async () => {
     assert.ok(ended - before <= 120, `${ended - before} ended in one turn`);
   }
 });
+
+test('calls of a method that does not exist are refused few in a turn, however long their path is once it is encoded', async () => {
+  const client = await FlowClient.connect(port);
+  const last = 2 * MANY - 1;
+  const head = block(`/${'%'.repeat(200)}`);
+  client.send(...Array.from({ length: MANY }, (_, index) => frame(HEADERS, 5, 2 * index + 1, head)));
+  let before = client.frames.length;
+  while (client.frames.at(-1)?.streamId !== last) {
+    await nextTurn();
+    const refused = client.frames.length - before;
+    before = client.frames.length;
+    assert.ok(refused <= 60, `${refused} were refused in one turn`);
+  }
+  assert.match(String(client.endOf(last)?.payload), /grpc-status.*12/s);
+  client.socket.destroy();
+});

@@ -7,25 +7,21 @@ import type { Log } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
-import { COST, costOfBytes } from '../budget/turns.ts';
+import { costOfBytes } from '../budget/turns.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
 import type { StreamListener } from '../http2/stream-listener.ts';
 import type { Decompressor, PendingDecompression } from '../protocol/decompressor.ts';
 import { readTimeoutMs } from '../protocol/grpc-timeout.ts';
 import type { FramedMessage } from '../protocol/message-reader.ts';
-import {
-  encodeFailureResponse,
-  encodeFailureTrailers,
-  OK_TRAILERS,
-  RESPONSE_HEADERS,
-} from '../protocol/response-headers.ts';
+import { OK_TRAILERS, RESPONSE_HEADERS } from '../protocol/response-headers.ts';
 import { isExpected, StatusError, statusCodeOf, toStatus } from '../protocol/status.ts';
 import type { CountCall } from './call-metrics.ts';
 import { recordCallSpan } from './call-span.ts';
 import { MessageTimer } from './message-timer.ts';
 import { isLocalPeer, type Peer } from './peer.ts';
 import { RequestBuffer } from './request-buffer.ts';
+import { sendFailure } from './send-failure.ts';
 import type { GrpcCall, GrpcMethod } from './service.ts';
 
 export interface Route {
@@ -250,15 +246,13 @@ export class BaseCall implements GrpcCall, StreamListener {
   fail(error: unknown): void {
     if (this.#isEnded) return;
     const { route, stream, log, world, headers } = this.dependencies;
-    stream.connection.share.spend(COST.failure);
     this.#traceId ??= traceIdOf(headers.get('traceparent'), world);
     const traceId = this.#traceId;
     const status = toStatus(error, traceId);
     if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'A call failed unexpectedly');
     this.#end(status.code);
     stream.dropWaiting();
-    if (this.#areHeadersSent) stream.sendTrailers(encodeFailureTrailers(status));
-    else stream.sendHeaders(encodeFailureResponse(status), true);
+    sendFailure(stream, status, this.#areHeadersSent);
     stream.connection.flush();
   }
 

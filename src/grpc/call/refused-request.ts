@@ -4,6 +4,7 @@ import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
 import type { StreamListener } from '../http2/stream-listener.ts';
+import { MAX_SHOWN_LENGTH } from '../protocol/status.ts';
 import type { EndlessCall } from './endless-call.ts';
 
 /** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
@@ -13,8 +14,6 @@ const MAX_REQUEST_MS = 3000;
 const WAITING_REQUEST_BYTES = 2048;
 /** Reasons of one connection that wait for a window. Each keeps a request alive, and collections copy what lives. */
 const MAX_WAITING_BYTES = 16_384;
-/** A client can refer to a long value with one byte, thousands of times (HPACK). */
-const MAX_SHOWN_LENGTH = 100;
 const NOTHING = Buffer.alloc(0);
 
 export interface Refusal {

@@ -87,7 +87,7 @@ export async function openGrpcServer(dependencies: GrpcServerDependencies): Prom
         renewTls(transport, tls, dependencies.log),
       );
     if (unixSocket !== undefined)
-      removeUnixSocket = await openUnixSocket(unixSocket, unixSocketMode, (path) => transport.listen({ path }));
+      removeUnixSocket = await openUnixSocket(unixSocket, unixSocketMode, (at) => transport.listen(at));
     return { port: boundPort, setServing: (isServing) => health.setServing(isServing), drain };
   } catch (error) {
     await drain(0);

@@ -19,6 +19,7 @@ import { CollectingCall } from '../call/collecting-call.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
 import type { Peer } from '../call/peer.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
+import { sendFailure } from '../call/send-failure.ts';
 import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
@@ -27,10 +28,10 @@ import { Http2Connection } from '../http2/connection.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
 import { Decompressor } from '../protocol/decompressor.ts';
-import { encodeFailureResponse } from '../protocol/response-headers.ts';
-import { statusCodeOf } from '../protocol/status.ts';
+import { type GrpcStatus, MAX_SHOWN_LENGTH, statusCodeOf } from '../protocol/status.ts';
 import { Handshakes } from './handshakes.ts';
 import type { TlsOptions } from './tls-files.ts';
+import type { SocketPlace } from './unix-socket.ts';
 
 export interface TransportDependencies {
   readonly routes: ReadonlyMap<string, Route>;
@@ -49,7 +50,7 @@ export interface TransportDependencies {
 
 export type ListenAt =
   | { readonly host: string; readonly port: number; readonly tls?: TlsOptions | undefined }
-  | { readonly path: string };
+  | SocketPlace;
 
 interface NewRequest {
   readonly stream: Http2Stream;
@@ -98,9 +99,9 @@ export class Transport {
     const tls = isUnixSocket ? undefined : at.tls;
     const server = tls === undefined ? createServer(accept) : this.#createTlsListener(tls, accept);
     await new Promise<void>((resolve, reject) => {
-      const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
+      const where = isUnixSocket ? at.name : `${at.host}:${at.port}`;
       server.once('error', (error) =>
-        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeListenError(error)}`)),
+        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeListenError(error, at)}`)),
       );
       server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
     });
@@ -172,7 +173,7 @@ export class Transport {
     }
     const route = this.#dependencies.routes.get(path);
     if (route === undefined) {
-      stream.sendHeaders(encodeUnimplemented(path), true);
+      sendFailure(stream, describeUnimplemented(path), false);
       return;
     }
     const { log, world, tracing } = this.#dependencies;
@@ -219,7 +220,8 @@ function isEndless(call: BaseCall | RefusedRequest): call is Exclude<BaseCall, U
   return !(call instanceof UnaryCall);
 }
 
-function describeListenError(error: NodeJS.ErrnoException): string {
+function describeListenError(error: NodeJS.ErrnoException, at: ListenAt): string {
+  if ('path' in at) return describeError(error).replace(at.path, at.name);
   if (error.code !== 'EADDRINUSE') return describeError(error);
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
@@ -252,7 +254,7 @@ function toContext(tls: TlsOptions): SecureContextOptions {
   return { ...tls, minVersion: 'TLSv1.2', ciphers: CIPHERS };
 }
 
-function encodeUnimplemented(path: string): Buffer {
-  const details = `Cannot answer: there is no method ${path.slice(0, 200)}`;
-  return encodeFailureResponse({ code: statusCodeOf('UNIMPLEMENTED'), details });
+function describeUnimplemented(path: string): GrpcStatus {
+  const details = `Cannot answer: there is no method ${path.slice(0, MAX_SHOWN_LENGTH)}`;
+  return { code: statusCodeOf('UNIMPLEMENTED'), details };
 }

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -71,6 +80,27 @@ test('a server that stops leaves the socket of another one that has its name', a
     [],
   );
 });
+
+test('the error of a socket that cannot be made names the configured path', async () => {
+  const unixSocket = join(folder, 'missing', 'grpc.sock');
+  await assert.rejects(startGrpcServer([unary(() => HELLO)], { unixSocket }), (error: Error) => {
+    assert.match(error.message, /^Cannot listen for gRPC on .*missing.grpc\.sock: /);
+    assert.doesNotMatch(error.message, /missing.\.[\w-]{6}/);
+    return true;
+  });
+});
+
+for (const name of ['s', 'grpc'])
+  test(`a socket named ${name} may have the longest path`, { skip: process.platform !== 'linux' }, async () => {
+    const deep = join(folder, 'd'.repeat(107 - folder.length - name.length - 2));
+    mkdirSync(deep, { recursive: true });
+    const unixSocket = join(deep, name);
+    assert.equal(unixSocket.length, 107);
+    await using _running = await startGrpcServer([unary(() => HELLO)], { unixSocket });
+    using client = connectRaw(`unix:${unixSocket}`);
+    assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
+    assert.deepEqual(readdirSync(deep), [name]);
+  });
 
 test('a file that is not a socket is not removed', async () => {
   const file = join(folder, 'notes.txt');

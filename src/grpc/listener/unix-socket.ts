@@ -2,26 +2,33 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Failure } from '../../errors.ts';
 
+/** Where to make a socket, and the name by which the operator knows it. */
+export interface SocketPlace {
+  readonly path: string;
+  readonly name: string;
+}
+
 /**
- * Opens the socket by `listen`, which must make the socket file before it returns. Returns a function that removes the file.
+ * Opens the socket by `listen`, which must make the socket file at `path` before it returns, and calls it `name` in its errors.
+ * Returns a function that removes the file.
  *
  * It is made under another name: Node removes the name at which it listens when it stops, whatever has that name by then.
  */
 export async function openUnixSocket(
   path: string,
   mode: number | undefined,
-  listen: (path: string) => Promise<unknown>,
+  listen: (at: SocketPlace) => Promise<unknown>,
 ): Promise<() => void> {
   await refuseTaken(path);
   if (isNamedPipe(path)) {
-    await listen(path);
+    await listen({ path, name: path });
     return () => {};
   }
-  const made = join(dirname(path), `.${randomBytes(4).toString('base64url')}`);
-  await withMode(mode, () => listen(made));
+  const made = join(dirname(path), makeName(basename(path)));
+  await withMode(mode, () => listen({ path: made, name: path }));
   const own = statSync(made);
   if (!moveIfFree(made, path)) {
     await refuseTaken(path);
@@ -31,6 +38,12 @@ export async function openUnixSocket(
     const present = statSync(path, { throwIfNoEntry: false });
     if (present?.ino === own.ino && present.dev === own.dev) rmSync(path, { force: true });
   };
+}
+
+/** Another name, which is not longer: the path of a socket has at most 107 bytes. */
+function makeName(name: string): string {
+  const made = `.${randomBytes(4).toString('base64url')}`.slice(-Buffer.byteLength(name));
+  return made === name ? makeName(name) : made;
 }
 
 /** Returns false if the name is taken, by another program that started at the same time too, or the file system has no links. */

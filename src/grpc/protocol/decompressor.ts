@@ -4,7 +4,7 @@ import { gunzip, inflate } from 'node:zlib';
 import type { CountGarbage } from '../../memory/garbage.ts';
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { DecompressionTurns, type MessageOwner } from './decompression-turns.ts';
-import { StatusError } from './status.ts';
+import { MAX_SHOWN_LENGTH, StatusError } from './status.ts';
 
 /**
  * The messages that are expanded at a time. Each takes a thread of the pool that SQLite and the file system use too, and memory for its result. Of them one may be
@@ -215,7 +215,7 @@ function findDecode(encoding: string): Decode {
   if (decode === undefined)
     throw new StatusError(
       'UNIMPLEMENTED',
-      `Cannot read the message: grpc-encoding must be one of ${ACCEPTED_ENCODINGS}, got "${encoding}"`,
+      `Cannot read the message: grpc-encoding must be one of ${ACCEPTED_ENCODINGS}, got "${encoding.slice(0, MAX_SHOWN_LENGTH)}"`,
     );
   return decode;
 }

@@ -37,22 +37,22 @@ function listStatusFields({ code, details, retryAfterMs }: GrpcStatus): readonly
  * which a proxy shares among its clients.
  */
 const MAX_MESSAGE_BYTES = 4096;
-const PRINTABLE = /^[\x20-\x24\x26-\x7e]*$/;
+const TO_ENCODE = /[^\x20-\x24\x26-\x7e]+/g;
+const ENCODED_BYTES = Array.from({ length: 256 }, (_, byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`);
+/** The two characters before a position and the two after it, if it lies within a character: in an escape, or before a further byte of UTF-8. */
+const IS_WITHIN = /^(?:%|.%|..%[89AB])/;
 
 /** Percent-encodes the bytes outside of printable ASCII, as `grpc-message` requires. A long message is cut off after a whole character. */
 function encodeGrpcMessage(text: string): string {
-  if (text.length <= MAX_MESSAGE_BYTES && PRINTABLE.test(text)) return text;
-  let encoded = '';
-  for (const character of text) {
-    const next = PRINTABLE.test(character) ? character : percentEncode(character);
-    if (encoded.length + next.length > MAX_MESSAGE_BYTES) break;
-    encoded += next;
-  }
-  return encoded;
+  const encoded = text.slice(0, MAX_MESSAGE_BYTES).replace(TO_ENCODE, percentEncode);
+  if (encoded.length <= MAX_MESSAGE_BYTES) return encoded;
+  let end = MAX_MESSAGE_BYTES;
+  while (IS_WITHIN.test(encoded.slice(end - 2, end + 2))) end -= 1;
+  return encoded.slice(0, end);
 }
 
-function percentEncode(character: string): string {
-  return [...Buffer.from(character, 'utf8')]
-    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
-    .join('');
+function percentEncode(text: string): string {
+  let encoded = '';
+  for (const byte of Buffer.from(text, 'utf8')) encoded += ENCODED_BYTES[byte];
+  return encoded;
 }

@@ -60,6 +60,8 @@ const STATUS_OF: Record<FailureCode, GrpcStatusName> = {
 
 /** Status texts travel in a header, and some clients refuse headers above 8 KB. */
 const MAX_DETAILS_LENGTH = 1000;
+/** Of a value that a status repeats. A client can refer to a long value with one byte, thousands of times (HPACK). */
+export const MAX_SHOWN_LENGTH = 100;
 
 export function statusNameOf(code: number): GrpcStatusName {
   return NAMES[code] ?? 'UNKNOWN';
@@ -77,15 +79,19 @@ export function statusNameOfFailure(code: FailureCode): GrpcStatusName {
 
 /** Returns what the caller may see of an error: the text of a refusal, or the trace id of any other error. */
 export function toStatus(error: unknown, traceId: string): GrpcStatus {
-  if (error instanceof StatusError) return { code: statusCodeOf(error.status), details: error.message };
+  if (error instanceof StatusError) return { code: statusCodeOf(error.status), details: limitDetails(error.message) };
   if (!isFailure(error) || error.code === 'internal')
     return { code: statusCodeOf('INTERNAL'), details: `Internal error, trace id ${traceId}` };
   const { retryAfterSeconds } = error.details;
   return {
     code: statusCodeOf(STATUS_OF[error.code]),
-    details: error.message.slice(0, MAX_DETAILS_LENGTH).toWellFormed(),
+    details: limitDetails(error.message),
     ...(retryAfterSeconds === undefined ? {} : { retryAfterMs: Math.ceil(retryAfterSeconds * 1000) }),
   };
+}
+
+function limitDetails(message: string): string {
+  return message.slice(0, MAX_DETAILS_LENGTH).toWellFormed();
 }
 
 const OUR_FAULTS: readonly GrpcStatusName[] = [

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { countTurns } from '../../../test/support/basics/count-turns.ts';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { countRows } from '../../../test/support/store/count-rows.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
@@ -70,6 +72,19 @@ forEachEngine('a faster server has room for more, by its own numbers or by the n
     ['10.0.0.0'],
     'nor does one that is dated two minutes ahead',
   );
+});
+
+forEachEngine('few rows are read in a turn, and one server is worked out', async (store) => {
+  const servers = Array.from({ length: 20 }, () => 1);
+  const rows = observePool({ rows: 3000, servers });
+  const counted = countRows(store);
+  const given = { store: counted.store, world: createStillWorld(rows.at(-1)!.atMs), metrics: new Registry() };
+  const worker = await openWorker(rows, { ...given, readUnderWay: () => undefined });
+  const turns = await countTurns(worker.update(never));
+  assert.equal(Object.keys(await readSeries(given.metrics, 'trivet_prediction_capacity_requests')).length, 20);
+  assert.ok(counted.rows >= 3000 && counted.mostInTurn <= 251, `${counted.mostInTurn} rows in one turn`);
+  // Each server has its samples joined, its curves fitted and its capacity found.
+  assert.ok(turns >= 3000 / 250 + 3 * servers.length, `${turns} turns`);
 });
 
 forEachEngine(

@@ -8,12 +8,12 @@ import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import type { LatencyModel } from '../model/model.ts';
-import { listSampledLoads, listSamples } from '../observations/sample-store.ts';
+import { listSampledLoads, readSamplePages } from '../observations/sample-store.ts';
 import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { findConcurrency } from './find-concurrency.ts';
 import { findNewestLoads, isFreshReport, listLoads, type ReportedLoad } from './load-curve.ts';
-import { countTtfts, MIN_SAMPLES, MIN_TTFT_SAMPLES, observeServers } from './observed-pool.ts';
+import { countTtfts, MIN_SAMPLES, MIN_TTFT_SAMPLES, observeInSteps } from './observed-pool.ts';
 import type { LatencyLimits } from './search-rates.ts';
 import { MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
@@ -106,7 +106,9 @@ async function findHeadroom(
   model: LatencyModel,
 ): Promise<ModelHeadroom> {
   const { store, world } = dependencies;
-  const samples = (await listSamples(store, targetModel, SAMPLES)).map(({ observation }) => observation);
+  const samples: Observation[] = [];
+  for await (const page of readSamplePages(store, targetModel, SAMPLES))
+    for (const { observation } of page) samples.push(observation);
   const capacities = await listCapacities(dependencies, { targetModel, model, samples });
   return { capacities, loads: findNewestLoads(listLoads(samples), world.nowMs()) };
 }
@@ -128,7 +130,7 @@ async function listCapacities(
       log.debug({ model: targetModel, podType }, 'Too few samples to work out a headroom');
       continue;
     }
-    const observed = observeServers({ model, samples: ofPod, servers, podType, outputTokens });
+    const observed = await completeSteps(observeInSteps({ model, samples: ofPod, servers, podType, outputTokens }));
     for (const server of observed.servers) {
       await yieldToCalls();
       const capacity = findConcurrency(observed.model, server, limits);
@@ -136,6 +138,15 @@ async function listCapacities(
     }
   }
   return capacities;
+}
+
+/** Lets calls be answered between two steps. */
+async function completeSteps<T>(steps: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await yieldToCalls();
+  }
 }
 
 /** Servers with enough samples of both times. */

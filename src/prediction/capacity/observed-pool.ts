@@ -62,7 +62,16 @@ function toQueueServer({ samples, reportedShare, ...server }: ObservedServer): Q
   return { ...server, promptTimes };
 }
 
-export function observeServers({ model, samples, ...options }: ObservedPoolOptions): ObservedServers {
+export function observeServers(options: ObservedPoolOptions): ObservedServers {
+  const steps = observeInSteps(options);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** The same in steps of one server each, between which a serving thread answers its calls. */
+export function* observeInSteps({ model, samples, ...options }: ObservedPoolOptions): Generator<void, ObservedServers> {
   const podType = normalizePodType(options.podType);
   const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === podType);
   if (ofPod.length < MIN_SAMPLES)
@@ -71,9 +80,24 @@ export function observeServers({ model, samples, ...options }: ObservedPoolOptio
       `Cannot find the capacity: there are ${ofPod.length} samples of the pod type "${podType}", and at least ${MIN_SAMPLES}${describeNeed(samples, podType)}`,
       { field: 'pod_type' },
     );
-  const requests = joinSamples(ofPod);
-  const byServer = Map.groupBy(requests, ({ input }) => input.serverIp);
+  const byServer = Map.groupBy(ofPod, ({ input }) => input.serverIp);
   const names = options.servers ?? [...byServer.keys()].sort();
+  checkNames(names, byServer);
+  for (const [name, own] of byServer) {
+    byServer.set(name, joinSamples(own));
+    yield;
+  }
+  const lengths = chooseLengths([...byServer.values()].flat(), options);
+  const servers: ObservedServer[] = [];
+  for (const name of names) {
+    servers.push(observeServer(name, byServer.get(name)!, lengths));
+    yield;
+  }
+  return { servers, model: createServiceModel(model, podType), lengths };
+}
+
+/** Throws unless there are samples of each, and each is named once. */
+function checkNames(names: readonly string[], byServer: ReadonlyMap<string, unknown>): void {
   const unknown = names.find((name) => !byServer.has(name));
   if (unknown !== undefined)
     throw new Failure(
@@ -86,9 +110,6 @@ export function observeServers({ model, samples, ...options }: ObservedPoolOptio
     throw new Failure('invalid', `Cannot find the capacity: the server "${repeated}" must be named once`, {
       field: 'servers',
     });
-  const lengths = chooseLengths(requests, options);
-  const servers = names.map((name) => observeServer(name, byServer.get(name)!, lengths));
-  return { servers, model: createServiceModel(model, podType), lengths };
 }
 
 /** Means, and by how much the lengths of samples are scaled for them. */

@@ -32,8 +32,8 @@ const MAX_GAP_MS = 10_000;
 /** The weight of the last gap in the decayed mean of gaps. */
 const GAP_WEIGHT = 0.2;
 const MAX_WAITING = 4096;
-/** A clock that goes back by more was set. More than the clock of the store may change by itself, which is about a second. */
-const STEP_MS = 2000;
+/** A clock that goes back by more was set. The clock of the store may change by 2.5 s by itself (`database/postgres/server-clock.ts`). */
+const STEP_MS = 3000;
 
 export const HISTORY_SIZE = HISTORY_COLUMNS.length;
 

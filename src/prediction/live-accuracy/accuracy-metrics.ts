@@ -8,17 +8,13 @@ import type { Store } from '../../database/store.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
-import { listNewestPodTypeSums, listNewestServerSums, type PartSums } from './accuracy-read-store.ts';
-import { countObservations, createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
+import { listNewestServerSums, type PartSums } from './accuracy-read-store.ts';
+import { type LiveScores, toScores } from './accuracy-sums.ts';
+import { createNewestTimesReader, ENOUGH_TIMES } from './newest-times.ts';
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Whole periods are summed, the newest first, until they have this many times. */
-const ENOUGH_TIMES = 300;
 /** Metrics of servers are over this time, however many reports there were. */
 const SERVER_MS = 30 * MINUTE_MS;
-/** Callers name models and pod types as they like, and each target of a pod type of a model is five series. */
-const MAX_SCORED = 256;
 /** The ten gauges of one scrape share a read. */
 const FRESH_MS = 1000;
 
@@ -90,17 +86,17 @@ export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetri
 
 /** Rejects when the database does not answer; the gauges then keep their values. */
 function createRecentReader(store: Store, world: AccuracyMetricsDependencies['world']): () => Promise<RecentScores> {
+  const readNewestTimes = createNewestTimesReader(store, world);
   let recent: RecentScores = { podTypes: [], servers: [] };
   let readMs = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
 
   async function read(): Promise<void> {
-    const nowMs = world.nowMs();
     const [podTypes, servers] = await Promise.all([
-      listNewestPodTypeSums(store, nowMs - DAY_MS),
-      listNewestServerSums(store, nowMs - SERVER_MS),
+      readNewestTimes(),
+      listNewestServerSums(store, world.nowMs() - SERVER_MS),
     ]);
-    recent = { podTypes: takeEnough(podTypes), servers: servers.flatMap(toScoredPart) };
+    recent = { podTypes: podTypes.flatMap(toScoredPart), servers: servers.flatMap(toScoredPart) };
     readMs = world.monotonicMs();
   }
 
@@ -112,20 +108,6 @@ function createRecentReader(store: Store, world: AccuracyMetricsDependencies['wo
     await reading;
     return recent;
   };
-}
-
-/** `periods`: the newest first. */
-function takeEnough(periods: readonly PartSums[]): ScoredPart[] {
-  const podTypes = new Map<string, PartSums>();
-  for (const period of periods) {
-    const key = JSON.stringify([period.targetModel, period.part, period.target]);
-    const taken = podTypes.get(key);
-    if (taken === undefined && podTypes.size === MAX_SCORED) continue;
-    const sum = taken ?? { ...period, sums: createSums() };
-    if (countObservations(sum.sums) < ENOUGH_TIMES) mergeSums(sum.sums, period.sums);
-    podTypes.set(key, sum);
-  }
-  return [...podTypes.values()].flatMap(toScoredPart);
 }
 
 function toScoredPart({ targetModel, part, target, sums }: PartSums): ScoredPart[] {

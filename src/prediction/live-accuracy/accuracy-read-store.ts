@@ -54,13 +54,13 @@ const byPodTypeSql: Statement<SumsRow> = statement(
 const byModelSql: Statement<SumsRow> = statement(
   'accuracy-by-model',
   `SELECT target_model, '' AS part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
-   WHERE kind = 'pod type' AND start_ms >= $1
+   WHERE kind = 'pod type' AND start_ms >= $1 AND start_ms < $3
    GROUP BY target_model, target, version, ${step} ORDER BY target_model, target, version`,
 );
 const byServerSql: Statement<SumsRow> = statement(
   'accuracy-by-server',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
-   WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server'
+   WHERE target_model = $3 AND start_ms >= $1 AND start_ms < $4 AND kind = 'server'
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target`,
 );
 const ofServerSql: Statement<SumsRow> = statement(
@@ -69,12 +69,11 @@ const ofServerSql: Statement<SumsRow> = statement(
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server' AND part = $4
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, target`,
 );
-// The newest first: the metrics stop reading once they have enough reports.
-const newestByPodTypeSql: Statement<SumsRow> = statement(
-  'accuracy-newest-by-pod-type',
+const podTypesBetweenSql: Statement<SumsRow> = statement(
+  'accuracy-of-pod-types-between',
   `SELECT target_model, part, target, ${EVERY_VERSION} AS version, start_ms AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
-   WHERE kind = 'pod type' AND start_ms >= $1 GROUP BY target_model, part, target, start_ms
-   ORDER BY step_ms DESC LIMIT 20000`,
+   WHERE kind = 'pod type' AND start_ms >= $1 AND start_ms < $2 GROUP BY target_model, part, target, start_ms
+   ORDER BY step_ms DESC, target_model, part, target LIMIT $3`,
 );
 const newestByServerSql: Statement<SumsRow> = statement(
   'accuracy-newest-by-server',
@@ -82,6 +81,12 @@ const newestByServerSql: Statement<SumsRow> = statement(
    WHERE kind = 'server' AND start_ms >= $1 GROUP BY target_model, part, target, version
    ORDER BY last_ms DESC LIMIT 400`,
 );
+
+/** Periods that begin in it. */
+export interface TimeRange {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
 
 export interface AccuracyRange {
   readonly targetModel: string;
@@ -106,9 +111,13 @@ export async function listPodTypeSums(store: Store, range: AccuracyRange): Promi
   return await readSums(store, byPodTypeSql, toParameters(range));
 }
 
-/** The sums by server and target, over all versions. */
-export async function listServerSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
-  return await readSums(store, byServerSql, toParameters(range));
+/** The sums of a model by server and target, over all versions. */
+export async function listServerSums(
+  store: Store,
+  targetModel: string,
+  { fromMs, untilMs }: TimeRange,
+): Promise<PartSums[]> {
+  return await readSums(store, byServerSql, [fromMs, ONE_STEP, targetModel, untilMs]);
 }
 
 export async function listSumsOfServer(store: Store, range: AccuracyRange, server: string): Promise<PartSums[]> {
@@ -116,13 +125,16 @@ export async function listSumsOfServer(store: Store, range: AccuracyRange, serve
 }
 
 /** The sums of all models, by target and version. */
-export async function listModelSums(store: Store, fromMs: number): Promise<PartSums[]> {
-  return await readSums(store, byModelSql, [fromMs, ONE_STEP]);
+export async function listModelSums(store: Store, { fromMs, untilMs }: TimeRange): Promise<PartSums[]> {
+  return await readSums(store, byModelSql, [fromMs, ONE_STEP, untilMs]);
 }
 
-/** The sums of all models for each period, newest first. */
-export async function listNewestPodTypeSums(store: Store, fromMs: number): Promise<PartSums[]> {
-  return await readSums(store, newestByPodTypeSql, [fromMs]);
+/** The sums of all models for each period that begins in this time, the newest first. */
+export async function listPodTypeSumsBetween(
+  store: Store,
+  { fromMs, untilMs, limit }: TimeRange & { readonly limit: number },
+): Promise<PartSums[]> {
+  return await readSums(store, podTypesBetweenSql, [fromMs, untilMs, limit]);
 }
 
 /** The servers of all models that were reported last. */

@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 export const SUMS_MINUTES = 5;
 export const COUNTS_MINUTES = 60;
 /** Periods that ended longer ago are merged with those of other processes, and written no more. */
-const WRITTEN_UNTIL_MS = 30 * MINUTE_MS;
+export const WRITTEN_UNTIL_MS = 30 * MINUTE_MS;
 const MAX_SUMS = 4096;
 const MAX_COUNTS = 20_000;
 /** More than any axis has. */

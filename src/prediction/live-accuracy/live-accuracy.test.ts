@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { countTurns } from '../../../test/support/basics/count-turns.ts';
 import { createTestAccuracyWorker } from '../../../test/support/prediction/accuracy-worker.ts';
 import { ANSWERED_ROW } from '../../../test/support/prediction/answered-row.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -81,6 +82,22 @@ forEachEngine('processes write their own sums, and every process reads those of 
       ],
     );
   }
+});
+
+forEachEngine('the sums of a day are added up two hours in a turn, over all of them', async (store) => {
+  const worker = createTestAccuracyWorker(store);
+  for (const hours of [0, 1, 3, 11, 23, 25]) worker.observe({ ...ROW, nowMs: NOW - hours * HOUR_MS });
+  worker.observe({ ...ROW, nowMs: NOW + HOUR_MS });
+  await worker.save();
+  const countRead = async <T>(read: Promise<T>): Promise<T> => {
+    const turns = await countTurns(read);
+    assert.ok(turns >= 12, `${turns} turns`);
+    return await read;
+  };
+  const [version] = await countRead(readVersionAccuracy(store, NOW));
+  assert.equal(version?.targets.ttft?.rows, 6);
+  const [server] = await countRead(readServerAccuracy(store, { targetModel: 'm', nowMs: NOW }));
+  assert.deepEqual([server?.targets.ttft?.rows, server?.lastMs], [6, NOW + HOUR_MS]);
 });
 
 forEachEngine('charts show versions over time, and errors by load', async (store) => {

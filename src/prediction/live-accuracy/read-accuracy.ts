@@ -1,7 +1,7 @@
 /**
  * Reads the live accuracy in the form that pages, API, commands and metrics show. All of it comes from the store, so every
  * process shows the same, seconds after the reports. A *part* of a model is one of its pod types or one of its servers. Pages
- * show the last 24 hours (`ACCURACY_HOURS`); the formulas of the errors are in `accuracy-sums.ts`.
+ * show the last 24 hours (`add-up-day.ts`); the formulas of the errors are in `accuracy-sums.ts`.
  */
 import type { Store } from '../../database/store.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
@@ -17,10 +17,10 @@ import {
   type PartSums,
 } from './accuracy-read-store.ts';
 import { createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
+import { ACCURACY_HOURS, addUpDay } from './add-up-day.ts';
 import { ERROR_AXES, type ErrorAxisName, RATIO_EDGES } from './error-bins.ts';
 
 const HOUR_MS = 3_600_000;
-export const ACCURACY_HOURS = 24;
 
 export interface PodTypeAccuracy {
   readonly podType: string;
@@ -79,8 +79,7 @@ function scoreTogether(parts: readonly PartSums[]): LiveScores | undefined {
 
 /** Each server of a model, over the last 24 hours. */
 export async function readServerAccuracy(store: Store, { targetModel, nowMs }: ModelQuery): Promise<ServerAccuracy[]> {
-  const fromMs = nowMs - ACCURACY_HOURS * HOUR_MS;
-  const all = await listServerSums(store, { targetModel, fromMs, stepMs: Number.POSITIVE_INFINITY });
+  const all = await addUpDay(nowMs, (range) => listServerSums(store, targetModel, range));
   return [...Map.groupBy(all, ({ part }) => part)].map(([server, own]) => ({
     server,
     lastMs: Math.max(...own.map(({ lastMs }) => lastMs)),
@@ -106,7 +105,7 @@ export interface VersionAccuracy {
 
 /** Each version of every model that predicted in the last 24 hours. */
 export async function readVersionAccuracy(store: Store, nowMs: number): Promise<VersionAccuracy[]> {
-  const all = await listModelSums(store, nowMs - ACCURACY_HOURS * HOUR_MS);
+  const all = await addUpDay(nowMs, (range) => listModelSums(store, range));
   const versions = Map.groupBy(all, ({ targetModel, version }) => JSON.stringify([targetModel, version]));
   return [...versions.values()].map((own) => {
     const { targetModel, version } = own[0]!;

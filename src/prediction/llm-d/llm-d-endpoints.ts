@@ -17,6 +17,7 @@ import { type ItemGroup, MODEL_TYPE, type Objective, writeBulk, writeItemEnd } f
 import { type PredictionRow, readPredictionRow, readPredictionRows, readTrainingRows } from './read-rows.ts';
 import { MAX_BODY_BYTES, readRowBody } from './row-body.ts';
 import type { TakeTrainingRows } from './training-intake.ts';
+import { MAX_NAME_BYTES } from './training-row-store.ts';
 
 export interface LlmDDependencies {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
@@ -242,17 +243,14 @@ async function requireCaller(rule: CallerRule, call: Call, scope: NarrowScope): 
   if (needsToken(rule.mode, caller)) await checkToken(rule, caller, scope);
 }
 
-/** Room for what end-to-end times add to the name. */
-const MAX_NAME_LENGTH = 180;
-
 function readModelName(parameter: string): string {
   const name = decodeName(parameter);
   checkModelName(name);
   // A base URL with a slash at its end would make another model of the same name.
   if (name.startsWith('/') || name.endsWith('/'))
     throw new Failure('invalid', `Cannot use this model name: it must not begin or end with "/", got "${name}"`);
-  if (name.length <= MAX_NAME_LENGTH) return name;
-  throw new Failure('invalid', `Cannot use this model name: it must have at most ${MAX_NAME_LENGTH} characters`);
+  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
+  throw new Failure('invalid', `Cannot use this model name: it must have at most ${MAX_NAME_BYTES} bytes`);
 }
 
 function decodeName(parameter: string): string {

@@ -20,6 +20,7 @@ import {
 import { bindRowsExactly, multiRowInsert } from '../../database/value-rows.ts';
 import { insertSampleStatements, type Sample } from '../observations/sample-store.ts';
 import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { MAX_MODEL_NAME_BYTES } from '../schema/model-name.ts';
 import { findMistake } from '../schema/observation.ts';
 import { ROWS_A_TURN } from './read-rows.ts';
 
@@ -44,6 +45,9 @@ export function isEndToEnd(targetModel: string): boolean {
 }
 
 const END_TO_END = '/end-to-end';
+
+/** The longest name of a target model here: there is room for what end-to-end times add to it. */
+export const MAX_NAME_BYTES = MAX_MODEL_NAME_BYTES - END_TO_END.length;
 
 // Locks the row of the model: batches of one model are taken one after the other, whichever process has them.
 const lockModelSql = statement<{ measures: Measures; held_rows: number }>(

@@ -62,13 +62,18 @@ export interface DriftAlarms {
 export function addAlarmsStatements(alarms: readonly DriftAlarms[]): BoundStatement[] {
   return alarms.map(({ targetModel, target, cause, count, lastAtMs }) => ({
     statement: addAlarmSql,
-    parameters: [targetModel, Math.floor(lastAtMs / HOUR_MS), target, cause, count, lastAtMs],
+    parameters: [targetModel, hourOf(lastAtMs), target, cause, count, lastAtMs],
   }));
+}
+
+/** Alarms are counted by hour. */
+export function hourOf(atMs: number): number {
+  return Math.floor(atMs / HOUR_MS);
 }
 
 /** One for each model, target and cause, the newest first. */
 export async function listDriftAlarms(store: Store, sinceMs: number): Promise<DriftAlarms[]> {
-  const rows = await store.read(alarmsSinceSql, [Math.floor(sinceMs / HOUR_MS)]);
+  const rows = await store.read(alarmsSinceSql, [hourOf(sinceMs)]);
   return rows.map(({ target_model, target, cause, alarms, last_at_ms }) => ({
     targetModel: target_model,
     target,
@@ -80,7 +85,7 @@ export async function listDriftAlarms(store: Store, sinceMs: number): Promise<Dr
 
 /** The hours with alarms of one model, oldest first. */
 export async function listDriftAlarmHours(store: Store, name: string, sinceMs: number): Promise<DriftAlarmHour[]> {
-  const rows = await store.read(alarmHoursSql, [name, Math.floor(sinceMs / HOUR_MS)]);
+  const rows = await store.read(alarmHoursSql, [name, hourOf(sinceMs)]);
   return rows.map(({ hour, alarms, target, cause }) => ({ startMs: hour * HOUR_MS, target, cause, count: alarms }));
 }
 
@@ -90,6 +95,6 @@ export async function forgetDriftAlarms(
   nowMs: number,
   pace: SweepPace = SWEEP_WITHOUT_PAUSES,
 ): Promise<number> {
-  const lastHour = Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS) - 1;
+  const lastHour = hourOf(nowMs - KEEP_ALARMS_MS) - 1;
   return await repeatBatches(pace, async (limit) => (await store.write(forgetAlarmsSql, [lastHour, limit])).length);
 }

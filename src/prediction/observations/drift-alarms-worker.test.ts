@@ -5,10 +5,11 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
-import { addAlarmsStatements, forgetDriftAlarms, listDriftAlarms } from './drift-alarm-store.ts';
+import { addAlarmsStatements, forgetDriftAlarms, listDriftAlarmHours, listDriftAlarms } from './drift-alarm-store.ts';
 import { createDriftAlarms } from './drift-alarms-worker.ts';
 
-const DAY_MS = 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const NOW = Date.UTC(2026, 5, 1, 12, 30);
 
 forEachEngine('forgetDriftAlarms() deletes alarms of a month ago a batch at a time', async (store) => {
@@ -36,8 +37,8 @@ forEachEngine('forgetDriftAlarms() deletes alarms of a month ago a batch at a ti
   );
 });
 
-function openAlarms(store: Store) {
-  const world = { ...createStillWorld(NOW), isClockTrusted: () => false };
+function openAlarms(store: Store, stillWorld = createStillWorld(NOW)) {
+  const world = { ...stillWorld, isClockTrusted: () => false };
   return createDriftAlarms({ store, world, log: createLog('silent'), metrics: new Registry() });
 }
 
@@ -59,20 +60,50 @@ forEachEngine('alarms of reports that end after the stop are written too', async
   assert.deepEqual(Object.fromEntries(await countAlarms(await openAnother())), { m: 2, other: 1 });
 });
 
-forEachEngine('alarms whose write fails are written later, with those that come meanwhile', async (store) => {
+/** A store whose writes fail until `comeBack`, and a promise of the first that did. */
+function takeAway(store: Store) {
   const failed = Promise.withResolvers<void>();
-  const isAway = { value: true };
+  let isAway = true;
   const writeAll: Store['writeAll'] = async (statements) => {
-    if (!isAway.value) return await store.writeAll(statements);
+    if (!isAway) return await store.writeAll(statements);
     failed.resolve();
     throw new Error('the database is away');
   };
-  const alarms = openAlarms({ ...store, writeAll });
+  const comeBack = () => {
+    isAway = false;
+  };
+  return { store: { ...store, writeAll }, whenFailed: failed.promise, comeBack };
+}
+
+forEachEngine('alarms whose write fails are written later, with those that come meanwhile', async (store) => {
+  const away = takeAway(store);
+  const alarms = openAlarms(away.store);
   for (const model of ['m', 'm', 'other']) alarms.record(model, { target: 'ttft', cause: 'error' });
   alarms.start();
-  await failed.promise;
+  await away.whenFailed;
   alarms.record('m', { target: 'ttft', cause: 'error' });
-  isAway.value = false;
+  away.comeBack();
   await alarms.stop();
   assert.deepEqual(Object.fromEntries(await countAlarms(store)), { m: 3, other: 1 });
+});
+
+forEachEngine('alarms that wait for the database are counted in the hours in which they came', async (store) => {
+  const world = createStillWorld(NOW);
+  const away = takeAway(store);
+  const alarms = openAlarms(away.store, world);
+  for (let i = 0; i < 3; i++) alarms.record('m', { target: 'ttft', cause: 'error' });
+  alarms.start();
+  await away.whenFailed;
+  world.moveMs(2 * HOUR_MS);
+  alarms.record('m', { target: 'ttft', cause: 'error' });
+  away.comeBack();
+  await alarms.stop();
+  const hours = await listDriftAlarmHours(store, 'm', 0);
+  assert.deepEqual(
+    hours.map(({ startMs, count }) => [(startMs - NOW) / HOUR_MS, count]),
+    [
+      [-0.5, 3],
+      [1.5, 1],
+    ],
+  );
 });

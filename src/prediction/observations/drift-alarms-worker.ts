@@ -10,7 +10,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import { createSweepFailures } from '../../workers/sweep-failures.ts';
 import type { Worker } from '../../workers/worker.ts';
-import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms } from './drift-alarm-store.ts';
+import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms, hourOf } from './drift-alarm-store.ts';
 import type { DriftAlarm } from './drift-watch.ts';
 
 const WRITE_EVERY_MS = 5000;
@@ -72,7 +72,10 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
   return {
     ...worker,
     record(targetModel, { target, cause }) {
-      keep(`${target} ${cause} ${targetModel}`, { targetModel, target, cause, count: 1, lastAtMs: world.nowMs() });
+      const lastAtMs = world.nowMs();
+      // With the hour: alarms that wait for the database are not counted in the hour in which it comes back.
+      const key = `${hourOf(lastAtMs)} ${target} ${cause} ${targetModel}`;
+      keep(key, { targetModel, target, cause, count: 1, lastAtMs });
       // Listeners drain at the same time, so the last reports come after the stop. The store waits for this write before it closes.
       if (isStopped) void saveLast();
     },

@@ -3,6 +3,7 @@
  * older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
  * servers take turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare (stratified sampling).
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import {
   type BoundStatement,
   conditionalProcedure,
@@ -158,6 +159,8 @@ export async function* readSamplePages(store: Store, targetModel: string, limit:
     const rows = await store.read(samplesFromSql, [targetModel, nextId, ROWS_OF_A_PAGE]);
     if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
     if (rows.length < ROWS_OF_A_PAGE) return;
+    // Reads of SQLite end in the turn in which they begin.
+    await yieldToCalls();
     nextId = rows.at(-1)!.id + 1;
   }
 }

@@ -113,12 +113,17 @@ function saveServerTarget({ weights, intervals }: TargetPredictor, server: numbe
 }
 
 function* saveServers(state: LiveModelState): Generator<SavedServer> {
-  const { tracker } = state;
+  for (const { server, ...means } of listServerMeans(state.tracker))
+    yield { ...means, slots: saveSlots(state, (target) => saveServerTarget(target, server)) };
+}
+
+/** The means of the residuals of each server, without what else is known of it. */
+export function* listServerMeans(
+  tracker: ResidualTracker,
+): Generator<Pick<SavedServer, 'address' | 'means'> & { readonly server: number }> {
   for (let server = 0; server < tracker.servers.capacity; server++) {
     const address = addressText(server, tracker);
-    if (address === undefined) continue;
-    const means = tracker.saveServer(server);
-    yield { address, means, slots: saveSlots(state, (target) => saveServerTarget(target, server)) };
+    if (address !== undefined) yield { server, address, means: tracker.saveServer(server) };
   }
 }
 

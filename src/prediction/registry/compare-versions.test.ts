@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
+import { countTurns } from '../../../test/support/basics/count-turns.ts';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -59,6 +60,8 @@ forEachEngine('two versions predict the same samples that neither has learned fr
   const { id, otherId, learnedByVersion, learnedByOther, fromMs, toMs } = comparison;
   assert.deepEqual([id, otherId, learnedByVersion, learnedByOther], ['m@1', 'm@2', 0, 0]);
   assert.deepEqual([comparison.rows, fromMs, toMs], [200, 1200, 1399]);
+  const again = countTurns(compareVersions(store, { name: 'm', version: 1, other: 2 }));
+  assert.ok((await again) >= 3, 'pages of samples, and the answers of each version');
   const back = await compareVersions(store, { name: 'm', version: 2, other: 1 });
   for (const [i, { rows: compared, version, other, difference }] of comparison.targets.entries()) {
     assert.equal(compared, 200);

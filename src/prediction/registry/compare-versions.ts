@@ -2,11 +2,12 @@
  * Compares two versions on the same newest samples, without what servers have shown since. So the difference is that of the
  * versions, and not of the times in which they served.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { type Answer, type Answers, measureAccuracy } from '../evaluation/accuracy.ts';
 import { bootstrapMean } from '../evaluation/bootstrap.ts';
-import { answerRows } from '../evaluation/offline-answers.ts';
+import { createRowAnswerer } from '../evaluation/offline-answers.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { readSamplePages } from '../observations/sample-store.ts';
 import { formatModelId } from '../schema/model-name.ts';
@@ -20,6 +21,8 @@ import {
 import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
 
 const MAX_ROWS = 2000;
+/** Calls are answered between two parts of the rows. */
+const ROWS_A_TURN = 250;
 /** The newest rows of all are compared if there are fewer rows than this from which neither version has learned. */
 const MIN_UNSEEN_ROWS = 100;
 
@@ -137,7 +140,12 @@ async function answerAll(
   rows: readonly number[],
 ): Promise<Answers> {
   const answers: Answers = { ttft: [], tpot: [] };
-  if (rows.length > 0) answerRows(decodeModel(await readModelFile(store, name, version)), table, rows, answers);
+  if (rows.length === 0) return answers;
+  const answerer = createRowAnswerer(decodeModel(await readModelFile(store, name, version)), ROWS_A_TURN);
+  for (let from = 0; from < rows.length; from += ROWS_A_TURN) {
+    answerer.answer(table, rows.slice(from, from + ROWS_A_TURN), answers);
+    await yieldToCalls();
+  }
   return answers;
 }
 

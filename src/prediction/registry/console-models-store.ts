@@ -1,8 +1,11 @@
 /** Reads for the console what was served when and why, and which loads were observed. */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../../database/store.ts';
 
 /** More would keep a serving thread from its calls for longer than a few milliseconds. */
 const COUNTED_SAMPLES = 10_000;
+const COUNTED_MODELS = 500;
+const MODELS_A_TURN = 4;
 const LISTED_PROMOTIONS = 20;
 
 const listPromotionsSql = statement<{ version: number; at_ms: number; reason: string; undone_at_ms: number | null }>(
@@ -11,7 +14,8 @@ const listPromotionsSql = statement<{ version: number; at_ms: number; reason: st
 );
 const countByNameSql = statement<{ target_model: string; count: number }>(
   'model-admin-sample-counts',
-  'SELECT target_model, COUNT(*) AS count FROM samples GROUP BY target_model ORDER BY target_model LIMIT 500',
+  `SELECT target_model, COUNT(*) AS count FROM samples WHERE target_model > $1
+   GROUP BY target_model ORDER BY target_model LIMIT $2`,
 );
 const countByLoadClassSql = statement<{ load_class: number; count: number }>(
   'model-admin-strata',
@@ -41,8 +45,17 @@ export async function listPastPromotions(store: Store, name: string): Promise<Pa
   }));
 }
 
+/** Calls are answered between two reads: each walks through all samples of its models. */
 export async function countSamples(store: Store): Promise<Map<string, number>> {
-  return new Map((await store.read(countByNameSql)).map((row) => [row.target_model, row.count]));
+  const counts = new Map<string, number>();
+  for (let last = ''; counts.size < COUNTED_MODELS; ) {
+    const rows = await store.read(countByNameSql, [last, MODELS_A_TURN]);
+    for (const { target_model, count } of rows) counts.set(target_model, count);
+    if (rows.length < MODELS_A_TURN) break;
+    last = rows.at(-1)!.target_model;
+    await yieldToCalls();
+  }
+  return counts;
 }
 
 /** How many of the newest samples are of each load class. */

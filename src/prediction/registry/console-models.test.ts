@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { auditChange } from '../../../test/support/basics/audited-changes.ts';
+import { countTurns } from '../../../test/support/basics/count-turns.ts';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -13,9 +14,11 @@ import { createPriorModel } from '../model/model.ts';
 import { checksumOf, encodeModel } from '../model/model-codec.ts';
 import { LOADS, loadClassOf, splitLoadClass } from '../observations/load-class.ts';
 import { createObservationSink } from '../observations/observation-sink.ts';
+import { insertSampleStatements } from '../observations/sample-store.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { createConsoleModels } from './console-models.ts';
+import { countSamples } from './console-models-store.ts';
 import { createModelLoader } from './model-loader.ts';
 import { saveModelVersion, takeVersionNumber } from './model-store.ts';
 import { packModel, publishModel } from './publish-model.ts';
@@ -167,4 +170,20 @@ test('every load class is taken apart as it was put together', () => {
     const reached = LOADS.map(({ edges }, position) => edges.filter((edge) => values[position]! >= edge).length);
     assert.deepEqual(splitLoadClass(loadClassOf(input)), reached);
   }
+});
+
+forEachEngine('the samples of all models are counted, few models in a turn', async (store) => {
+  const names = Array.from({ length: 10 }, (_, index) => `m${index}`);
+  const ids = await store.makeIds(2 * names.length);
+  const samples = ids.map((id, index) => {
+    const observation = { ...rows[index]!, targetModel: names[index >> 1]!, atMs: index };
+    return { id, observation };
+  });
+  await store.writeAll(insertSampleStatements(samples));
+  const counting = countSamples(store);
+  assert.ok((await countTurns(counting)) >= 2, 'turns between three reads');
+  assert.deepEqual(
+    [...(await counting)],
+    names.map((name) => [name, 2]),
+  );
 });

@@ -42,6 +42,8 @@ export async function listModels({ store, world, predictor }: ConsoleModelsDepen
       /** The samples that were reported to the service and are kept. */
       samples: samples.get(name) ?? 0,
       lastTraining: trainings.get(name),
+      /** The live errors of the served version, of the prior without one. */
+      live: answered.find((own) => own.targetModel === name && own.version === (promoted?.version ?? 0))?.targets,
     };
   });
 }

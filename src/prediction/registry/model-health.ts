@@ -2,11 +2,13 @@
  * Reads how accurate the served models are, for the overview: errors, drift, slower servers. The live errors stand beside those
  * of training.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
-import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
-import { listServerShifts } from '../online/server-shifts.ts';
-import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { listServerMeans } from '../online/saved-live-model.ts';
+import { listServerShifts, type ServerShift } from '../online/server-shifts.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { ConsoleModelsDependencies, ModelEntry } from './list-models.ts';
 import { listPromotedModels } from './model-store.ts';
 
@@ -22,25 +24,25 @@ export async function readModelHealth(
   entries: readonly ModelEntry[],
 ) {
   const nowMs = world.nowMs();
-  const [alarms, answered, promoted] = await Promise.all([
-    listDriftAlarms(store, nowMs - DAY_MS),
-    readVersionAccuracy(store, nowMs),
-    listPromotedModels(store),
-  ]);
+  const [alarms, promoted] = await Promise.all([listDriftAlarms(store, nowMs - DAY_MS), listPromotedModels(store)]);
   const promotedAtMs = new Map(promoted.map((model) => [model.name, model.promotedAtMs]));
-  const models = entries.toSorted(byImportance).map((entry) => {
-    const { name, servedVersion = 0 } = entry;
-    const live = answered.find((own) => own.targetModel === name && own.version === servedVersion)?.targets;
-    return {
-      ...describeEntry(entry, live),
+  const models = [];
+  for (const entry of entries.toSorted(byImportance).slice(0, LISTED_MODELS)) {
+    const { name } = entry;
+    models.push({
+      ...describeEntry(entry),
       // Earlier alarms were about another version.
       drift: alarms.filter((alarm) => alarm.targetModel === name && alarm.lastAtMs > (promotedAtMs.get(name) ?? 0)),
-      shifts: predictor.hasModel(name)
-        ? listServerShifts(predictor.live(name).save().servers).slice(0, LISTED_SHIFTS)
-        : [],
-    };
-  });
-  return { models: models.slice(0, LISTED_MODELS), modelCount: models.length, nowMs };
+      shifts: listShifts(predictor, name),
+    });
+    await yieldToCalls();
+  }
+  return { models, modelCount: entries.length, nowMs };
+}
+
+function listShifts(predictor: SwappablePredictor, name: string): ServerShift[] {
+  if (!predictor.hasModel(name)) return [];
+  return listServerShifts(listServerMeans(predictor.live(name).learning.tracker)).slice(0, LISTED_SHIFTS);
 }
 
 function byImportance(one: ModelEntry, other: ModelEntry): number {
@@ -48,10 +50,7 @@ function byImportance(one: ModelEntry, other: ModelEntry): number {
   return byService || other.samples - one.samples;
 }
 
-function describeEntry(
-  { name, servedVersion, versionCount, samples, learned }: ModelEntry,
-  live: Partial<Record<PredictionTarget, LiveScores>> | undefined,
-) {
+function describeEntry({ name, servedVersion, versionCount, samples, learned, live }: ModelEntry) {
   const heldOut = new Map(
     learned.flatMap(({ podType, target, validation }) =>
       podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],

@@ -1,11 +1,11 @@
-/** Reads the times of rows: ISO 8601 as Go, Python and databases write it. */
+/** Reads the times of rows: ISO 8601 as Go, Python and databases write it. The offset counts; Go repeats the zone by its name behind it. */
 
 const ISO_TIME =
-  /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?: ?([Zz]|UTC|([+-]\d{2})(?::?(\d{2}))?))?)?$/;
+  /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?: ?(?:[Zz]|UTC|GMT|([+-]\d{2})(?::?(\d{2}))?(?: (?:[A-Z]{1,5}|[+-]\d{2,4})(?: m=[+-]\d+\.\d+)?)?))?)?$/;
 
 /** Milliseconds since the epoch; without a zone it is UTC, whatever the zone of this machine is. NaN for anything else, such as 30 February. */
 export function readIsoTime(text: string): number {
-  const [, day, minutes = '00:00', seconds = '00', fraction = '', , hours = '+00', offset = '00'] =
+  const [, day, minutes = '00:00', seconds = '00', fraction = '', hours = '+00', offset = '00'] =
     ISO_TIME.exec(text) ?? [];
   // `Date` takes 30 February for 2 March.
   if (day === undefined || new Date(`${day}T12:00:00Z`).toJSON()?.startsWith(day) !== true) return Number.NaN;

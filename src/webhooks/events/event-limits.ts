@@ -49,11 +49,17 @@ export function clampSeconds(seconds: number): number {
 
 const ISO_TIME = /^([+-]?\d{4,9})-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?$/;
 
-/** ISO 8601 of any time that another host writes (`2026-03-01 10:28:03 UTC` among them); undefined if it is not a time. */
+const HAS_ZONE = /([A-Za-z]|[+-]\d\d:?\d\d)$/;
+
+/**
+ * ISO 8601 of any time that another host writes (`2026-03-01 10:28:03 UTC` among them); undefined if it is not a time. Without a zone it
+ * is UTC, whatever the zone of this machine is.
+ */
 export function parseTime(text: string): string | undefined {
   const year = Number(ISO_TIME.exec(text)?.[1]);
   if (year > 9999) return formatTime(LAST_SECOND, '');
   if (year < 1) return formatTime(FIRST_SECOND, '');
-  const seconds = Date.parse(text) / 1000;
+  const zone = /\dT\d/.test(text) ? 'Z' : ' UTC';
+  const seconds = Date.parse(HAS_ZONE.test(text) ? text : text + zone) / 1000;
   return Number.isNaN(seconds) ? undefined : new Date(clampSeconds(seconds) * 1000).toISOString();
 }
