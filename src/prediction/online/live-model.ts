@@ -29,7 +29,7 @@ import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveMod
 import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
 import { createSlotTable, type SlotTable } from './slot-table.ts';
 import { fillStalledQueueBounds } from './stalled-queue-bounds.ts';
-import type { TargetForecast, TargetPredictor } from './target-predictor.ts';
+import { renewForecast, type TargetForecast, type TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -103,7 +103,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
   );
-  const { forecastRow, renewForecast } = createForecasters(table);
+  const { forecastRow, forecastForServed } = createForecasters(table);
   const early = createEarlyPhysics();
   let hasObserved = false;
 
@@ -135,7 +135,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(renewForecast(forecast, target), key, {
+      table.find(podType, 1)[target].observe(forecastForServed(forecast, target), key, {
         observedMs,
         certainty: certaintyOf(target, outputTokens),
       });
@@ -251,19 +251,17 @@ function createForecasters(table: SlotTable) {
   columns.count = 1;
 
   /**
-   * Forecasts a request again whose model was replaced while it was under way: the residuals of one model say nothing about
-   * the experts of another. Intervals are judged by what was predicted when the request was sent: the new forecast knows what
-   * was observed since then, so that its misses are too few.
+   * Forecasts a request again whose model was replaced while it was under way. Intervals are still judged by what was promised
+   * when the request was sent: the new forecast knows what was observed since then, so that its misses are too few.
    */
-  function renewForecast(forecast: Forecast, target: PredictionTarget): TargetForecast {
+  function forecastForServed(forecast: Forecast, target: PredictionTarget): TargetForecast {
     const { key, podType, metrics, swaps } = forecast;
     if (swaps === table.swaps) return forecast[target];
     for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
-    const { mixtureMs, interval } = forecast[target];
-    return { ...forecastRow(columns, podType, key)[target], mixtureMs, interval };
+    return renewForecast(forecast[target], forecastRow(columns, podType, key)[target]);
   }
 
-  return { forecastRow, renewForecast };
+  return { forecastRow, forecastForServed };
 }
 
 function createRowForecaster(table: SlotTable): RowForecaster {

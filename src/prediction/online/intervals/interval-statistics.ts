@@ -184,6 +184,20 @@ export interface PredictedInterval extends PredictedBlend {
 
 /** A predicted quantile in milliseconds. */
 export function quantileMs(statistic: 'p50' | 'p90', mixtureMs: number, interval: PredictedInterval): number {
+/**
+ * Expresses what was promised for a request in the units of `renewed`, the interval of another model for it: each upper quantile
+ * stays the same time in milliseconds. So a time misses the translated promise exactly when it misses the old one, and its
+ * residual is one of the new model.
+ */
+export function translateInterval(old: PredictedInterval, renewed: PredictedInterval): PredictedInterval {
+  const { mixtureMs, spread, learnedRoom, maxMedianShift } = renewed;
+  const shift = Math.log(mixtureMs / old.mixtureMs);
+  const move = (quantile: number): number => (quantile * old.spread - shift) / spread;
+  const quantiles = old.quantiles.map(move);
+  const recentQuantiles = old.recentQuantiles.map(move);
+  return { ...old, mixtureMs, spread, learnedRoom, maxMedianShift, quantiles, recentQuantiles, floor: move(old.floor) };
+}
+
   const level = STATISTIC_OF.indexOf(statistic);
   const shift = interval.quantiles[level]! * interval.spread;
   return clampMs(mixtureMs * (level === MEDIAN ? boundedFactor(shift, interval.maxMedianShift) : Math.exp(shift)));
