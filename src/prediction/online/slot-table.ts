@@ -103,8 +103,9 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
 /** Registers the servers and pod types that the model knows, before the first of their requests. */
 function registerOffsets({ pooled, slots }: LatencyModel, { tracker, podTypes }: SlotTableOptions): void {
   for (const { ttft, tpot } of [pooled, ...slots.values()])
-    for (const { offsets } of [ttft, tpot].filter((target) => target !== undefined)) {
-      for (const podType of offsets.podTypes.keys()) podTypes.register(podType);
-      registerServers(offsets, tracker.servers);
-    }
+    for (const { offsets, slotOffsets } of [ttft, tpot].filter((target) => target !== undefined))
+      for (const each of new Set([offsets, ...Object.values(slotOffsets ?? {})])) {
+        for (const podType of each.podTypes.keys()) podTypes.register(podType);
+        registerServers(each, tracker.servers);
+      }
 }
