@@ -88,7 +88,7 @@ export function observeServers({ model, samples, ...options }: ObservedPoolOptio
     });
   const lengths = chooseLengths(requests, options);
   const servers = names.map((name) => observeServer(name, byServer.get(name)!, lengths));
-  return { servers, model: createServiceModel(model, podType), lengths };
+  return { servers, model: createServiceModel(model, podType, byServer), lengths };
 }
 
 /** Means, and by how much the lengths of samples are scaled for them. */
