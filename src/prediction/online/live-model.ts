@@ -58,6 +58,8 @@ export interface LearningState extends LiveModelState {
   readonly basis: string;
   slotKeyOf(podType: string): string;
   ensureSlot(key: string): void;
+  /** Calls the listener with the key of each slot that a swap closes. Returns what ends that. */
+  onCloseSlot(listener: (key: string) => void): () => void;
   /** The number of a pod type, by which its means are kept; 0 when all numbers are taken. */
   registerPodType(podType: string): number;
   /** Begins the means again without the rows that came with a saved state. */
@@ -151,7 +153,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     save: () => ({ version: table.model.id, ...saveLiveModel(learning) }),
     restore(saved) {
       for (const podType of saved.podTypes) podTypes.register(podType);
-      for (const { podType } of saved.slots) table.ensure(podType);
+      for (const { podType } of saved.slots) if (table.keyOf(podType) === podType) table.ensure(podType);
       restoreLiveModel(saved, learning);
       if (saved.version !== undefined && saved.version !== table.model.id) beginAgain({ tracker, recent, table });
       hasObserved ||= saved.slots.length > 0;
@@ -187,6 +189,7 @@ function createLearningState(parts: LearningDependencies, onOpen: () => void): L
     registerPodType(podType) {
       podTypes.register(podType);
       return podTypes.numberOf(podType);
+    onCloseSlot: (listener) => table.onClose(listener),
     },
     replayOwn: () => beginWithoutRestored(parts),
   };

@@ -122,7 +122,7 @@ function* saveServers(state: LiveModelState): Generator<SavedServer> {
   }
 }
 
-/** Every slot and pod type that was saved must be open by now. */
+/** Every pod type that was saved must be registered by now. Slots that are not open are left out. */
 export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, recent, slots }: LiveModelState): void {
   const { servers } = tracker;
   tracker.restore(saved.state);
