@@ -41,3 +41,14 @@ test('groups of a slot that a swap closes are removed', () => {
   assert.deepEqual(removed.sort(), ['server', 'slot']);
   for (const { name } of slots) assert.equal(groups.find(name), undefined);
 });
+
+test('servers that are forgotten remove no group of an index that was closed', () => {
+  const live = createLiveModel(createPriorModel());
+  const server = live.servers.ensure(Buffer.from('s'));
+  const [closed, open] = [openIndex(live), openIndex(live)];
+  for (const { list } of [closed, open]) list(server, 'x');
+  closed.groups.close();
+  for (let i = 0; i < live.servers.capacity; i++) live.servers.ensure(Buffer.from(`other ${i}`));
+  assert.deepEqual(open.removed.sort(), ['server', 'server means']);
+  assert.deepEqual(closed.removed, []);
+});

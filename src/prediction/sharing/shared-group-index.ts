@@ -19,6 +19,8 @@ export interface SharedGroupIndex {
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
   /** Must be called when another version is served, because the means of residuals then begin again. */
   removeMeans(): void;
+  /** Must be called when the index is no longer used: the live model would keep it. */
+  close(): void;
 }
 
 /** Reports may name any pod type. Lists that are forgotten are made again. */
@@ -32,12 +34,12 @@ export function createSharedGroupIndex(
   const groups = new Map<string, SharedGroup>();
   const ofServers = new Map<string, Set<SharedGroup>>();
   const ofEvents = new Map<string, readonly SharedGroup[]>();
-  servers.onForget((server) => {
+  const stopForgetting = servers.onForget((server) => {
     const address = addressOf(learning, server);
     removeAll(ofServers.get(address) ?? []);
     ofServers.delete(address);
   });
-  learning.onCloseSlot((slot) =>
+  const stopClosing = learning.onCloseSlot((slot) =>
     removeAll(groups.values().filter(({ name }) => !isMeans(name.kind) && name.slot === slot)),
   );
 
@@ -74,6 +76,10 @@ export function createSharedGroupIndex(
       return moved;
     },
     removeMeans: () => removeAll(groups.values().filter(({ name }) => isMeans(name.kind))),
+    close() {
+      stopForgetting();
+      stopClosing();
+    },
   };
 }
 

@@ -188,6 +188,7 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       for (const _ of open(targetModel).apply(entries, isOwn)) await yieldToCalls();
     },
     restore(states: readonly NamedLiveState[]): void {
+      for (const shared of models.values()) shared.close();
       models.clear();
       restoredTo.clear();
       for (const { targetModel, saved, sequence } of states) {

@@ -37,6 +37,8 @@ export interface SharedModel {
 }
 
 const ENTRIES_AT_ONCE = 128;
+  /** Must be called when the shared model is replaced by another one of the same live model. */
+  close(): void;
 
 export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonicMs'>): SharedModel {
   const pending = createPendingGroups();
@@ -92,6 +94,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
         if (i % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) yield;
       }
     },
+    close: () => groups.close(),
     *reweigh() {
       for (const slot of live.learning.slots.values())
         for (const target of PREDICTION_TARGETS) yield* slot[target].weights.reweighServers();
