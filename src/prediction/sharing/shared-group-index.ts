@@ -17,8 +17,8 @@ export interface SharedGroupIndex {
   ensure(name: GroupName): SharedGroup;
   /** The groups that an event changes. */
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
-  /** Must be called when another version is served, because the means of residuals then begin again. */
-  removeMeans(): void;
+  /** Must be called when a target is predicted otherwise, because its means of residuals then begin again. */
+  removeMeans(target: PredictionTarget): void;
   /** Must be called when the index is no longer used: the live model would keep it. */
   close(): void;
 }
@@ -75,7 +75,8 @@ export function createSharedGroupIndex(
       ofEvents.set(eventKey, moved);
       return moved;
     },
-    removeMeans: () => removeAll(groups.values().filter(({ name }) => isMeans(name.kind))),
+    removeMeans: (target) =>
+      removeAll(groups.values().filter(({ name }) => isMeans(name.kind) && name.target === target)),
     close() {
       stopForgetting();
       stopClosing();
