@@ -36,7 +36,7 @@ export async function openLearning(parts: { log: Log; metrics: Metrics; samples:
   for (const reason of ['first', 'second'])
     await publishModel(store, { name: MODEL, packed, source: {}, promotion: 'promote', reason, nowMs: Date.now() });
   const predictor = createPredictor();
-  const loader = createModelLoader({ store, predictor, log, metrics });
+  const loader = createModelLoader({ store, world: realWorld, predictor, log, metrics });
   await loader.load();
   const trainer = createTrainer({
     store,

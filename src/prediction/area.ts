@@ -75,7 +75,7 @@ export interface PredictionArea extends Area {
 export function createPredictionArea(dependencies: PredictionDependencies): PredictionArea {
   const { store, world, log, metrics, config, auditChange } = dependencies;
   const predictor = createPredictor(world);
-  const loader = createModelLoader({ store, predictor, log, metrics });
+  const loader = createModelLoader({ store, world, predictor, log, metrics });
   const scraper = openScraper(dependencies);
   const { sharing, trainer, workers, sink: plainSink } = createFeedback(dependencies, predictor);
   // Reports of a gateway may lack the load of the server; rows of traces and of llm-d have it.

@@ -57,7 +57,7 @@ function listTtfts(model: ServiceModel, { server, underWay }: At): Float64Array 
   const times = Array.from({ length: count }, (_, i) => prompts[Math.floor((i * prompts.length) / count)]!).flatMap(
     (prompt) => {
       const medianMs = model.predictTtft(server.name, { ...prompt, ...load });
-      return RANKS.map((rank) => model.spreadTtft(medianMs, rank));
+      return RANKS.map((rank) => model.spreadTtft(server.name, medianMs, rank));
     },
   );
   return Float64Array.from(times).sort();

@@ -8,7 +8,9 @@ import { countRows } from '../../../test/support/store/count-rows.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
+import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';
+import { importTrees, placeImported } from '../registry/import-model.ts';
 import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createHeadroomGauges, createHeadroomWorker, type HeadroomDependencies } from './headroom-worker.ts';
@@ -137,6 +139,66 @@ forEachEngine('a server that never met two requests has room for more than it ha
   const headroom = await readSeries(metrics, 'trivet_prediction_headroom_requests');
   assert.equal(headroom['10.0.0.1'], 2);
   assert.ok(headroom['10.0.0.0']! > 2, JSON.stringify(headroom));
+});
+
+/** Trees of LightGBM that predict 100 ms for an idle server, and 100 more for each request that runs, up to 40. */
+function importExactTrees(): LatencyModel {
+  const nodes = [...Array(40).keys()];
+  const list = (values: readonly (string | number)[]) => values.join(' ');
+  const text = `tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx=0
+objective=regression
+feature_names=num_request_running
+feature_infos=[0:40]
+
+Tree=0
+num_leaves=41
+num_cat=0
+split_feature=${list(nodes.map(() => 0))}
+threshold=${list(nodes.map((node) => node + 0.5))}
+decision_type=${list(nodes.map(() => 2))}
+left_child=${list(nodes.map((node) => -node - 1))}
+right_child=${list(nodes.map((node) => (node === 39 ? -41 : node + 1)))}
+leaf_value=${list([...nodes, 40].map((running) => 100 * (running + 1)))}
+leaf_count=${list([...nodes, 40].map(() => 10))}
+internal_count=${list(nodes.map(() => 20))}
+shrinkage=1
+
+end of trees
+`;
+  const settings = { features: new Map(), transform: 'identity', unit: 'ms' } as const;
+  const trees = importTrees({ kind: 'LightGBM', text, ...settings });
+  return placeImported(createPriorModel(), trees, { target: 'ttft', podType: undefined, statistic: 'p50' });
+}
+
+forEachEngine('imported trees that are right have the capacity that the samples show', async (store) => {
+  const metrics = new Registry();
+  const rows = observePool({ rows: 600, servers: [1, 2] }).map(({ input, ...row }, i): Observation => {
+    const running = i % 41;
+    const speed = input.serverIp === '10.0.0.1' ? 2 : 1;
+    const ttftMs = speed * 100 * (running + 1) * (i % 2 === 0 ? 1.02 : 0.98);
+    return { ...row, input: { ...input, numRequestWaiting: 0, numRequestRunning: running }, ttftMs };
+  });
+  await addSamples(store, rows);
+  const worker = createHeadroomWorker({
+    store,
+    world: createStillWorld(),
+    metrics,
+    readUnderWay: () => 0,
+    log: createLog('silent'),
+    limits: { ttftMs: 3200, tpotMs: undefined, quantile: 0.9 },
+    outputTokens: 100,
+    listModels: () => [{ targetModel: 'm', model: importExactTrees() }],
+  });
+  await worker.update(never);
+  const capacity = await readSeries(metrics, 'trivet_prediction_capacity_requests');
+  // 102 ms for each request and one more are within the limit up to 30; twice as slow as the trees say, up to 14.
+  assert.ok(Math.abs(capacity['10.0.0.0']! - 30) <= 1, JSON.stringify(capacity));
+  assert.ok(Math.abs(capacity['10.0.0.1']! - 14) <= 1, JSON.stringify(capacity));
 });
 
 forEachEngine('servers whose waits are unknown have a headroom, though no capacity can be simulated', async (store) => {

@@ -1,9 +1,10 @@
 /** Draws the TTFT of one request at one server: the model's median, scattered by its residuals. */
-import { type Calibration, findBucket, LEVELS } from '../model/calibration.ts';
+import { type Calibration, calibrate, findBucket, LEVELS } from '../model/calibration.ts';
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns } from '../schema/columns.ts';
 import { clampMs } from '../schema/milliseconds.ts';
+import type { Observation } from '../schema/observation.ts';
 import { LOAD_FIELDS, type LoadMetrics } from './load-curve.ts';
 
 export interface ServiceRequest {
@@ -14,13 +15,52 @@ export interface ServiceRequest {
 export interface ServiceModel {
   /** The median TTFT of a request that meets this load. */
   predictTtft(server: string, request: ServiceRequest & LoadMetrics): number;
-  /** A quantile of the TTFT whose median that is; `rank` is in [0, 1). */
-  spreadTtft(medianMs: number, rank: number): number;
+  /** A quantile of the TTFT at a server whose predicted median that is; `rank` is in [0, 1). */
+  spreadTtft(server: string, medianMs: number, rank: number): number;
 }
 
-export function createServiceModel(model: LatencyModel, podType: string): ServiceModel {
+/** From this many samples of a server, spread over all of them, the residuals of a model without measured ones are taken. */
+const MEASURED_SAMPLES = 500;
+
+/** `samples` are those of each server: imported trees come without residuals, so theirs are measured on samples. */
+export function createServiceModel(
+  model: LatencyModel,
+  podType: string,
+  samples: ReadonlyMap<string, readonly Observation[]>,
+): ServiceModel {
+  const predictTtft = createMedian(model, podType);
+  const { calibration: trained } = findTimeModel(model, podType, 'ttft');
+  const measured = new Map<string, Calibration>();
+
+  function calibrationOf(server: string): Calibration {
+    if (trained.rows > 0) return trained;
+    const known = measured.get(server) ?? measureCalibration(server, samples.get(server) ?? [], predictTtft);
+    measured.set(server, known);
+    return known;
+  }
+
+  return {
+    predictTtft,
+    spreadTtft: (server, medianMs, rank) => spread(medianMs, calibrationOf(server), rank),
+  };
+}
+
+function measureCalibration(
+  server: string,
+  samples: readonly Observation[],
+  predictTtft: ServiceModel['predictTtft'],
+): Calibration {
+  const timed = samples.filter(({ ttftMs }) => ttftMs !== undefined);
+  const count = Math.min(MEASURED_SAMPLES, timed.length);
+  const picked = Array.from({ length: count }, (_, i) => timed[Math.floor((i * timed.length) / count)]!);
+  return calibrate(
+    Float64Array.from(picked, ({ input }) => predictTtft(server, input)),
+    Float64Array.from(picked, ({ ttftMs }) => ttftMs!),
+  );
+}
+
+function createMedian(model: LatencyModel, podType: string): ServiceModel['predictTtft'] {
   const median = createLiveModel({ ...model, statistic: 'p50' });
-  const { calibration } = findTimeModel(model, podType, 'ttft');
   const columns = createPredictColumns(1);
   const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
   const addresses = new Map<string, Uint8Array>();
@@ -35,19 +75,16 @@ export function createServiceModel(model: LatencyModel, podType: string): Servic
     return address;
   }
 
-  return {
-    predictTtft(server, request) {
-      columns.count = 1;
-      columns.podTypes = [podType];
-      columns.source = addressOf(server);
-      columns.serverIpLength[0] = columns.source.length;
-      columns.inputTokenLength[0] = request.inputTokenLength;
-      columns.prefixCacheScore[0] = request.prefixCacheScore;
-      for (const name of LOAD_FIELDS) columns[name][0] = request[name];
-      median.predict(columns, predicted);
-      return predicted.ttftMs[0]!;
-    },
-    spreadTtft: (medianMs, rank) => spread(medianMs, calibration, rank),
+  return (server, request) => {
+    columns.count = 1;
+    columns.podTypes = [podType];
+    columns.source = addressOf(server);
+    columns.serverIpLength[0] = columns.source.length;
+    columns.inputTokenLength[0] = request.inputTokenLength;
+    columns.prefixCacheScore[0] = request.prefixCacheScore;
+    for (const name of LOAD_FIELDS) columns[name][0] = request[name];
+    median.predict(columns, predicted);
+    return predicted.ttftMs[0]!;
   };
 }
 

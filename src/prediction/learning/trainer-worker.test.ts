@@ -209,7 +209,8 @@ forEachEngine(
     await sink.report(reportRows(observePool({ rows: 300, seed: 2 })));
     await trainer.runRound();
     const served = createPredictor();
-    const loader = createModelLoader({ store, predictor: served, log: createLog('silent'), metrics: new Registry() });
+    const log = createLog('silent');
+    const loader = createModelLoader({ store, world, predictor: served, log, metrics: new Registry() });
     await loader.load();
     assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
     const [version] = await listModelVersions(store, 'm');

@@ -38,6 +38,11 @@ export function unknownCalibration(): Calibration {
   };
 }
 
+/** Trees of another library whose predictions are means: the mean is what they say. */
+export function calibrationOfMeans(): Calibration {
+  return { ...unknownCalibration(), logMeans: Float64Array.of(0) };
+}
+
 export function calibrate(predicted: Float64Array, observed: Float64Array): Calibration {
   const count = predicted.length;
   if (count === 0) return unknownCalibration();
@@ -54,7 +59,7 @@ export function calibrate(predicted: Float64Array, observed: Float64Array): Cali
   return {
     edges,
     quantiles: Float64Array.from(known.flatMap((sorted) => LEVELS.map((level) => conformalQuantile(sorted, level)))),
-    logMeans: Float64Array.from(known, logMeanRatio),
+    logMeans: Float64Array.from(known, (sorted) => logMeanRatio(sorted)),
     rows: count,
   };
 }
@@ -128,13 +133,14 @@ function smoothShift({ edges, logEdges }: Buckets, ms: number, readShift: (bucke
   return (highest + lowest) / 2;
 }
 
-/** Single wild ratios must not own a bucket's mean. */
+/** Single wild ratios must not own a mean. */
 const MAX_LOG_RATIO = 4;
 
-function logMeanRatio(sorted: Float64Array): number {
+/** The logarithm of the mean of observed / predicted. `spread` is the unit of the residuals. */
+export function logMeanRatio(residuals: Float64Array, spread = 1): number {
   let sum = 0;
-  for (const residual of sorted) sum += Math.exp(Math.min(MAX_LOG_RATIO, residual));
-  return Math.log(sum / sorted.length);
+  for (const residual of residuals) sum += Math.exp(Math.min(MAX_LOG_RATIO, residual * spread));
+  return Math.log(sum / residuals.length);
 }
 
 /** Quantile of the standard normal distribution for the levels above (Abramowitz & Stegun 26.2.23, |error| < 4.5e-4). */

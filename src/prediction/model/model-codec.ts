@@ -18,7 +18,13 @@ import type { Calibration } from './calibration.ts';
 import { FEATURE_NAMES } from './features.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, SlotModels, TimeModel } from './model.ts';
-import { checkHeader, type ModelHeader, type SlotHeader, type TargetHeader } from './model-header.ts';
+import {
+  checkHeader,
+  type ModelHeader,
+  type OffsetsHeader,
+  type SlotHeader,
+  type TargetHeader,
+} from './model-header.ts';
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 const MAGIC = 'TRVMODEL';
@@ -64,22 +70,36 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
   const targets = Object.fromEntries(
     Object.entries(slot).map(([target, model]) => [target, describeTarget(target as PredictionTarget, model)]),
   );
-  return { podType, targets, forestBytes };
+  return { podType, targets, ...describeTreeOffsets(slot), forestBytes };
+}
+
+/** Trees that were trained beside another target keep its offsets when an import replaces that target. */
+function describeTreeOffsets(slot: SlotModels): Pick<SlotHeader, 'treeLevels'> {
+  const asked = PREDICTION_TARGETS.map((target) => slot[target]).find(
+    (model) => model?.forest !== undefined,
+  )?.slotOffsets;
+  if (asked === undefined) return {};
+  const lost = PREDICTION_TARGETS.filter(
+    (target) => asked[target].servers.size > 0 && asked[target] !== slot[target]?.offsets,
+  );
+  if (lost.length === 0) return {};
+  return { treeLevels: Object.fromEntries(lost.map((target) => [target, describeOffsets(asked[target])])) };
+}
+
+/** The file calls offsets levels, and names of servers kinds. */
+function describeOffsets({ servers, serverNames, podTypes }: ServerOffsets): OffsetsHeader {
+  return {
+    servers: Object.fromEntries(servers),
+    kinds: Object.fromEntries(serverNames),
+    podTypes: Object.fromEntries(podTypes),
+  };
 }
 
 function describeTarget(target: PredictionTarget, model: TimeModel): TargetHeader {
   const names = listTermNames(target);
-  const { servers, serverNames, podTypes } = model.offsets;
   return {
     rows: model.rows,
-    // The file calls offsets levels, and names of servers kinds.
-    ...(servers.size > 0 && {
-      levels: {
-        servers: Object.fromEntries(servers),
-        kinds: Object.fromEntries(serverNames),
-        podTypes: Object.fromEntries(podTypes),
-      },
-    }),
+    ...(model.offsets.servers.size > 0 && { levels: describeOffsets(model.offsets) }),
     physics: {
       coefficients: Object.fromEntries(names.map((name, t) => [name, model.physics.coefficients[t]!])),
       floorMs: model.physics.floorMs,
@@ -198,17 +218,21 @@ function placeFeatures(forests: Forest[], names: readonly string[]): Forest[] {
 }
 
 function restoreSlot(
-  { targets }: SlotHeader,
+  { targets, treeLevels }: SlotHeader,
   forests: Forest[],
   takeBytes: (length: number) => Uint8Array,
 ): SlotModels {
   const slot: Partial<Record<PredictionTarget, TimeModel>> = {};
-  const slotOffsets = { ttft: restoreOffsets(targets.ttft), tpot: restoreOffsets(targets.tpot) };
+  const offsets = { ttft: restoreOffsets(targets.ttft?.levels), tpot: restoreOffsets(targets.tpot?.levels) };
+  const slotOffsets = {
+    ttft: treeLevels?.ttft ? restoreOffsets(treeLevels.ttft) : offsets.ttft,
+    tpot: treeLevels?.tpot ? restoreOffsets(treeLevels.tpot) : offsets.tpot,
+  };
   for (const target of PREDICTION_TARGETS) {
     const header = targets[target];
     if (header === undefined) continue;
     const restored = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
-    const learned = { ...restored, offsets: slotOffsets[target], slotOffsets };
+    const learned = { ...restored, offsets: offsets[target], slotOffsets };
     slot[target] =
       header.imported === undefined
         ? learned
@@ -249,8 +273,7 @@ function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: U
   return { library, sources, transform, unit, forest };
 }
 
-function restoreOffsets(header: TargetHeader | undefined): ServerOffsets {
-  const { levels } = header ?? {};
+function restoreOffsets(levels: OffsetsHeader | undefined): ServerOffsets {
   if (levels === undefined) return NO_OFFSETS;
   const { servers, kinds, podTypes } = levels;
   return {

@@ -25,6 +25,12 @@ const levels = z.custom<Readonly<Record<string, number>>>(
   `must be an object of numbers from -${MAX_LOG} to ${MAX_LOG}`,
 );
 
+/**
+ * Offsets (`server-offsets.ts`), which the file calls levels: logarithms of factors. `kinds` are those by server name, absent in
+ * models of an earlier program.
+ */
+const offsets = z.object({ servers: levels, kinds: levels.optional(), podTypes: levels });
+
 const calibration = z
   .object({
     edges: z.array(notNegative).max(MAX_BUCKETS - 1),
@@ -68,11 +74,8 @@ const imported = z.object({
 
 const target = z.object({
   rows: count,
-  /**
-   * Offsets (`server-offsets.ts`), which the file calls levels: logarithms of factors, absent where every server has factor 1.
-   * `kinds` are those by server name, absent in models of an earlier program.
-   */
-  levels: z.object({ servers: levels, kinds: levels.optional(), podTypes: levels }).optional(),
+  /** Absent where every server has factor 1. */
+  levels: offsets.optional(),
   physics: z.object({ coefficients: z.record(z.string(), notNegative), floorMs: finite.positive() }),
   hasForest: z.boolean(),
   /** Absent in models of an earlier program. */
@@ -88,6 +91,8 @@ const slot = z.object({
   /** Null for the pooled model. */
   podType: z.string().nullable(),
   targets: z.object({ ttft: target.optional(), tpot: target.optional() }),
+  /** The offsets that the trees of the slot take as inputs, of each target that has others itself. Absent in models of an earlier program. */
+  treeLevels: z.object({ ttft: offsets.optional(), tpot: offsets.optional() }).optional(),
   forestBytes: count,
 });
 
@@ -112,6 +117,7 @@ const header = z.object({
 
 export type ModelHeader = z.infer<typeof header>;
 export type SlotHeader = ModelHeader['slots'][number];
+export type OffsetsHeader = z.infer<typeof offsets>;
 export type TargetHeader = NonNullable<SlotHeader['targets']['ttft']>;
 
 function isComputed(feature: string, position: number, features: readonly string[]): boolean {

@@ -5,6 +5,7 @@ import { observePool, tabulate } from '../../../test/support/prediction/observed
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel, type LiveModel } from '../online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { judgeInReport } from './report-forecast.ts';
 
@@ -26,19 +27,23 @@ test('a row of a report is judged by what was forecast before the report', () =>
   assert.equal(judged.ttft.expertLogs, late.ttft.expertLogs);
 });
 
-test('a prior that was fitted while a report is learned is judged by its own forecast alone', () => {
+test('a row whose model was replaced while a report is learned is shown as it was forecast before', () => {
   const live = createLiveModel(createPriorModel());
   const before = forecast(live);
   for (let i = 0; i < 4; i++) live.observe(before, 'ttft', { observedMs: 1 });
-  const late = forecast(live);
-  assert.equal(late.modelId, before.modelId);
-  assert.equal(judgeInReport(before, late), late);
-});
-
-test('a version that began to serve while a report is learned is judged by its own forecast alone', () => {
-  const live = createLiveModel(createPriorModel());
-  const before = forecast(live);
+  const refitted = forecast(live);
+  assert.notEqual(refitted.swaps, before.swaps, 'the prior was fitted');
   live.replaceModel({ ...createPriorModel(), id: 'm@2' });
-  const late = forecast(live);
-  assert.equal(judgeInReport(before, late), late);
+  for (const late of [refitted, forecast(live)]) {
+    const judged = judgeInReport(before, late);
+    assert.equal(judged.swaps, before.swaps, 'so that it is forecast again before it is learned');
+    assert.equal(judged.modelId, before.modelId);
+    for (const target of PREDICTION_TARGETS) {
+      const { interval, ...shown } = judged[target];
+      const { interval: promised, ...expected } = before[target];
+      assert.deepEqual(shown, expected);
+      assert.deepEqual(interval.quantiles, promised.quantiles);
+    }
+    assert.equal(judged.ttft.interval.reportedMeanwhile, 4);
+  }
 });

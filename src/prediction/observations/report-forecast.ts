@@ -6,15 +6,15 @@ import type { PredictionTarget } from '../schema/observation-table.ts';
 /**
  * The forecast of a row of a longer report, which is learned in parts. `before` was made before any row of the report was learned, so
  * it is what a caller was given: errors, coverage and intervals are judged by it. `late` knows the earlier parts. The experts are
- * judged by it, so that their weights follow a server within a report. If the model was replaced between the two, `late` alone
- * counts: the residuals of one model say nothing about the other.
+ * judged by it, so that their weights follow a server within a report. If the model was replaced between the two, the row is as
+ * a request that was under way: the live model forecasts it again before it learns from it.
  */
 export function judgeInReport(before: Forecast, late: Forecast): Forecast {
-  if (before.swaps !== late.swaps) return late;
+  const experts = before.swaps === late.swaps ? late : before;
   const judge = (target: PredictionTarget): TargetForecast => {
     const { mixtureMs, medianMs, interval } = before[target];
     const reportedMeanwhile = Math.max(0, late[target].interval.observedBefore - interval.observedBefore);
-    return { ...late[target], mixtureMs, medianMs, interval: { ...interval, reportedMeanwhile } };
+    return { ...experts[target], mixtureMs, medianMs, interval: { ...interval, reportedMeanwhile } };
   };
-  return { ...late, ttft: judge('ttft'), tpot: judge('tpot') };
+  return { ...experts, ttft: judge('ttft'), tpot: judge('tpot') };
 }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openSink } from '../../../test/support/prediction/observation-sink.ts';
+import { openSink, reportRows } from '../../../test/support/prediction/observation-sink.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createPriorModel } from '../model/model.ts';
 import { QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
 import { createLiveModel, type LiveModel } from '../online/live-model.ts';
-import type { SwappablePredictor } from '../online/predictor.ts';
+import { createPredictor, type SwappablePredictor } from '../online/predictor.ts';
+import { forecastP90Ms } from '../online/target-predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
@@ -38,6 +39,32 @@ function predict({ predict: fill }: Pick<LiveModel, 'predict'>, row: Observation
 function predictServed(predictor: SwappablePredictor, row: Observation): [ttft: number, tpot: number] {
   return predict({ predict: (columns, predicted) => void predictor.predict('m', columns, predicted) }, row);
 }
+
+forEachEngine(
+  'a report that is learned while a version is swapped is shown as it was forecast before',
+  async (store) => {
+    const predictor = createPredictor();
+    let seen = 0;
+    const { sink, answered } = openSink(store, predictor, () => {
+      seen += 1;
+      // The first 50 rows, with both of their times, are learned before the swap.
+      if (seen === 100) predictor.swap('m', after);
+    });
+    predictor.swap('m', before);
+    const rows = slow.slice(0, 200);
+    const live = predictor.live('m');
+    const promised = rows.flatMap((row) => {
+      const { ttft, tpot } = live.forecast(fillInput(row), row.input.podType, Buffer.from(row.input.serverIp));
+      return [ttft.medianMs, tpot.medianMs];
+    });
+    await sink.report(reportRows(rows));
+    assert.equal(predictor.live('m').model.id, 'm@2');
+    assert.deepEqual(
+      answered.map(({ version, predictedMs }) => [version, predictedMs]),
+      promised.map((predictedMs) => [1, predictedMs]),
+    );
+  },
+);
 
 forEachEngine(
   'requests that were under way when a version was swapped are compared with the version that learns from them',
@@ -86,6 +113,23 @@ test('requests that were under way at an early refit of the prior are compared w
   const errors = later.map((row) => Math.abs(Math.log(predict(live, row)[1] / (row.tpotMs! / 10))));
   const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
   assert.ok(mean < 0.2, `a mean error of ${mean}`);
+});
+
+test('answers that were under way when a prior was fitted leave intervals as wide as the times scatter', () => {
+  const live = createLiveModel(createPriorModel());
+  const rows = observePool({ rows: 310 }).map((row) => ({ ...row, tpotMs: FACTOR * row.tpotMs! }));
+  const send = (row: Observation) => live.forecast(fillInput(row), row.input.podType, Buffer.from(row.input.serverIp));
+  const underWay = rows.slice(0, 60).map(send);
+  for (const [i, row] of rows.slice(60).entries()) {
+    live.observe(underWay[i]!, 'tpot', { observedMs: rows[i]!.tpotMs });
+    underWay.push(send(row));
+  }
+  const logs = observePool({ rows: 50, seed: 2 }).map((row) =>
+    Math.log(forecastP90Ms(send(row).tpot) / (FACTOR * row.tpotMs!)),
+  );
+  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
+  assert.ok(mean < Math.log(3), `the p90 is ${Math.exp(mean)} times the observed time`);
+  assert.ok(logs.filter((log) => log >= 0).length >= 40, `${logs.filter((log) => log >= 0).length} of 50 are covered`);
 });
 
 test('intervals are judged by what was predicted before the swap, though earlier answers have moved the means since', () => {

@@ -55,6 +55,26 @@ test('eight slow first requests do not make the prior slower: a server that was 
   assert.deepEqual(findTimeModel(live.model, '', 'ttft').physics, createPriorPhysics('ttft'));
 });
 
+test('a prior that is fitted to one target leaves what was learned of the servers about the other', () => {
+  const live = createLiveModel(createPriorModel());
+  const readMeans = () => [...live.learning.tracker.readTarget({ kind: 'model', number: 0 }, 'tpot')];
+  const send = () => live.forecast(describeLoad(0), '', SERVER);
+  // More than are kept to be replayed.
+  for (let i = 0; i < 700; i++) live.observe(send(), 'tpot', { observedMs: 20 + (i % 7), outputTokens: 3 });
+  const { swaps } = send();
+  const means = readMeans();
+  observeHerd(live, 32);
+  assert.ok(send().swaps > swaps, 'the prior was fitted');
+  assert.deepEqual(readMeans(), means);
+});
+
+test('a prior that stays leaves what was learned of the servers', () => {
+  const live = createLiveModel(createPriorModel());
+  const forecasts = Array.from({ length: 8 }, () => live.forecast(describeLoad(0), '', SERVER));
+  for (const forecast of forecasts) live.observe(forecast, 'ttft', { observedMs: 5000 });
+  assert.equal(live.forecast(describeLoad(0), '', SERVER).swaps, forecasts[0]!.swaps);
+});
+
 test('the first times to the first token fit the prior of TTFT alone', () => {
   const live = createLiveModel(createPriorModel());
   const { tpot, ttft } = live.model.pooled;

@@ -52,12 +52,28 @@ export function fitPriors(
   return { ...model, pooled: Object.fromEntries(kept) };
 }
 
-/** The id of the model and the priors of its untrained targets: models with the same text predict the same. */
-export function nameBasis(model: LatencyModel): string {
-  const priors = PREDICTION_TARGETS.filter((target) => !hasLearned(model, target)).map(
-    (target) => model.pooled[target]?.physics,
-  );
-  return priors.length === 0 ? model.id : `${model.id} ${JSON.stringify(priors)}`;
+/**
+ * Names what each target is predicted by: the id of the model, and the prior of a target that was never trained. Targets with the
+ * same text are predicted alike. Texts are kept until the model is replaced, since they are read for every report.
+ */
+export function createBasisReader(readModel: () => LatencyModel): (target: PredictionTarget) => string {
+  let named: LatencyModel | undefined;
+  let bases = { ttft: '', tpot: '' };
+  return (target) => {
+    const model = readModel();
+    if (named !== model) bases = { ttft: nameBasis(model, 'ttft'), tpot: nameBasis(model, 'tpot') };
+    named = model;
+    return bases[target];
+  };
+}
+
+function nameBasis(model: LatencyModel, target: PredictionTarget): string {
+  return hasLearned(model, target) ? model.id : `${model.id} ${JSON.stringify(model.pooled[target]?.physics ?? null)}`;
+}
+
+/** The targets that a prior answers. */
+export function listUnlearned(model: LatencyModel): PredictionTarget[] {
+  return PREDICTION_TARGETS.filter((target) => !hasLearned(model, target));
 }
 
 function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): boolean {

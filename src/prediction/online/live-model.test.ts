@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { createPriorModel, createTargetPrior } from '../model/model.ts';
 import { decodeModel, encodeModel, renameModel } from '../model/model-codec.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import type { Observation } from '../schema/observation.ts';
@@ -151,4 +152,41 @@ test('a renamed model file is that of the model under the other name', () => {
   const renamed = renameModel(encodeModel(model), 'elsewhere@7');
   assert.deepEqual(renamed, encodeModel({ ...model, id: 'elsewhere@7' }));
   assert.equal(decodeModel(renamed).id, 'elsewhere@7');
+});
+
+test('versions with pod types of their own, one after the other, leave no slots behind', () => {
+  const live = createLiveModel(createPriorModel());
+  const sizes = Array.from({ length: 6 }, (_, version) => {
+    // More than have numbers of their own.
+    const names = Array.from({ length: 20 }, (_each, i) => `pod-${version}-${i}`);
+    const slots = new Map(names.map((name) => [name, { ttft: createTargetPrior('ttft') }]));
+    live.replaceModel({ ...createPriorModel(), id: `m@${version}`, slots });
+    const columns = createPredictColumns(1);
+    columns.count = 1;
+    for (const podType of names)
+      live.observe(live.forecast(columns, podType, Buffer.from('s')), 'ttft', { observedMs: 50 });
+    return live.learning.slots.size;
+  });
+  // The first few pod types keep their numbers.
+  assert.ok(Math.max(...sizes) <= 20 + 16, sizes.join());
+  assert.equal(sizes[5], sizes[2]);
+});
+
+test('a restored state opens no slot of a pod type that the served version does not know', () => {
+  const names = Array.from({ length: 20 }, (_, i) => `pod-${i}`);
+  const slots = new Map(names.map((name) => [name, { ttft: createTargetPrior('ttft') }]));
+  const before = createLiveModel({ ...createPriorModel(), slots });
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  for (const podType of names)
+    before.observe(before.forecast(columns, podType, Buffer.from('s')), 'ttft', { observedMs: 50 });
+  assert.equal(before.learning.slots.size, 20);
+  const after = createLiveModel(createPriorModel());
+  after.restore(before.save());
+  const { slots: open, podTypes } = after.learning;
+  assert.deepEqual(
+    [...open.keys()].filter((key) => names.includes(key) && !podTypes.includes(key)),
+    [],
+  );
+  assert.equal(podTypes.length, 15);
 });

@@ -16,9 +16,9 @@ import {
   type PredictColumns,
   type PredictedColumns,
 } from '../schema/columns.ts';
-import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
+import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
-import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
+import { createBasisReader, createEarlyPhysics, fitPriors, listUnlearned } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
 import { createRecentRows } from './recent-rows.ts';
@@ -29,7 +29,7 @@ import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveMod
 import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
 import { createSlotTable, type SlotTable } from './slot-table.ts';
 import { fillStalledQueueBounds } from './stalled-queue-bounds.ts';
-import type { TargetForecast, TargetPredictor } from './target-predictor.ts';
+import { renewForecast, type TargetForecast, type TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -54,14 +54,16 @@ export interface LiveModel {
 
 /** The parts of a live model that learn from reports, and how to find and open them. */
 export interface LearningState extends LiveModelState {
-  /** Names the predictions that residuals are relative to: the served version, or a prior that this process fitted. */
-  readonly basis: string;
+  /** Names the predictions that the residuals of a target are relative to: the served version, or a prior that this process fitted. */
+  basisOf(target: PredictionTarget): string;
   slotKeyOf(podType: string): string;
   ensureSlot(key: string): void;
+  /** Calls the listener with the key of each slot that a swap closes. Returns what ends that. */
+  onCloseSlot(listener: (key: string) => void): () => void;
   /** The number of a pod type, by which its means are kept; 0 when all numbers are taken. */
   registerPodType(podType: string): number;
-  /** Begins the means again without the rows that came with a saved state. */
-  replayOwn(): void;
+  /** Begins the means of a target again without the rows that came with a saved state. */
+  replayOwn(target: PredictionTarget): void;
 }
 
 /** A statistic, and the columns that its answers are written to. */
@@ -98,23 +100,23 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const podTypes = createPodTypeNumbers(MAX_POD_TYPES);
   const tracker = createResidualTracker({ maxServers: MAX_SERVERS, maxPodTypes: MAX_POD_TYPES });
   const table = createSlotTable(initial, { tracker, podTypes });
-  const recent = createRecentRows();
+  const parts = { tracker, recent: createRecentRows(), table };
   const histories = createServerHistories(tracker.servers);
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
   );
-  const { forecastRow, renewForecast } = createForecasters(table);
+  const { forecastRow, forecastForServed } = createForecasters(table);
   const early = createEarlyPhysics();
   let hasObserved = false;
 
   // A slot that `sharing/` opens is one that another process has observed.
-  const learning = createLearningState({ podTypes, tracker, recent, table }, () => {
+  const learning = createLearningState({ podTypes, ...parts }, () => {
     hasObserved = true;
   });
 
-  function* prepareSwap(next: LatencyModel, fitted = PREDICTION_TARGETS): Generator<void, void> {
-    yield* table.prepareSwap(fitPriors(next, recent.list(), fitted));
-    beginAgain({ tracker, recent, table });
+  function* prepareSwap(next: LatencyModel): Generator<void, void> {
+    yield* table.prepareSwap(fitPriors(next, parts.recent.list()));
+    beginAgain(parts);
   }
 
   return {
@@ -135,30 +137,39 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(renewForecast(forecast, target), key, {
+      table.find(podType, 1)[target].observe(forecastForServed(forecast, target), key, {
         observedMs,
         certainty: certaintyOf(target, outputTokens),
       });
-      recent.add({ key, podType, metrics, target, observedMs });
-      // A few milliseconds: 7 times in the first 256 rows, then every 512 rows until the first training. The loop runs all steps.
-      if (early.isDue(target, table.model)) for (const _ of prepareSwap(table.model, [target]));
+      parts.recent.add({ key, podType, metrics, target, observedMs });
+      // 7 times in the first 256 rows, then every 512 rows until the first training.
+      if (early.isDue(target, table.model)) fitPriorsAgain(parts, [target]);
     },
     replaceModel(next) {
       for (const _ of prepareSwap(next));
     },
-    prepareSwap: (next) => prepareSwap(next),
+    prepareSwap,
     learning,
     save: () => ({ version: table.model.id, ...saveLiveModel(learning) }),
     restore(saved) {
       for (const podType of saved.podTypes) podTypes.register(podType);
-      for (const { podType } of saved.slots) table.ensure(podType);
+      for (const { podType } of saved.slots) if (table.keyOf(podType) === podType) table.ensure(podType);
       restoreLiveModel(saved, learning);
-      if (saved.version !== undefined && saved.version !== table.model.id) beginAgain({ tracker, recent, table });
+      if (saved.version !== undefined && saved.version !== table.model.id) beginAgain(parts);
       hasObserved ||= saved.slots.length > 0;
-      // Its residuals were relative to a prior that had been fitted to these rows.
-      if (fitPriors(table.model, recent.list()) !== table.model) for (const _ of prepareSwap(table.model));
+      // Residuals of a prior were relative to one that had been fitted to these rows.
+      fitPriorsAgain(parts, listUnlearned(table.model));
     },
   };
+}
+
+/** Takes a few milliseconds, in which all steps run. The means of other targets stay: they are relative to what did not change. */
+function fitPriorsAgain(parts: ReplayedParts, targets: readonly PredictionTarget[]): void {
+  const { recent, table } = parts;
+  const fitted = fitPriors(table.model, recent.list(), targets);
+  if (fitted === table.model) return;
+  for (const _ of table.prepareSwap(fitted));
+  beginAgain(parts, targets);
 }
 
 interface LearningDependencies extends ReplayedParts {
@@ -167,28 +178,23 @@ interface LearningDependencies extends ReplayedParts {
 
 function createLearningState(parts: LearningDependencies, onOpen: () => void): LearningState {
   const { podTypes, tracker, recent, table } = parts;
-  let named: LatencyModel | undefined;
-  let basis = '';
   return {
     podTypes: podTypes.names,
     tracker,
     recent,
-    get basis() {
-      if (named !== table.model) basis = nameBasis(table.model);
-      named = table.model;
-      return basis;
-    },
+    basisOf: createBasisReader(() => table.model),
     slots: table.slots,
     slotKeyOf: (podType) => table.keyOf(podType),
     ensureSlot(key) {
       table.ensure(key);
       onOpen();
     },
+    onCloseSlot: (listener) => table.onClose(listener),
     registerPodType(podType) {
       podTypes.register(podType);
       return podTypes.numberOf(podType);
     },
-    replayOwn: () => beginWithoutRestored(parts),
+    replayOwn: (target) => beginWithoutRestored(parts, target),
   };
 }
 
@@ -251,19 +257,17 @@ function createForecasters(table: SlotTable) {
   columns.count = 1;
 
   /**
-   * Forecasts a request again whose model was replaced while it was under way: the residuals of one model say nothing about
-   * the experts of another. Intervals are judged by what was predicted when the request was sent: the new forecast knows what
-   * was observed since then, so that its misses are too few.
+   * Forecasts a request again whose model was replaced while it was under way. Intervals are still judged by what was promised
+   * when the request was sent: the new forecast knows what was observed since then, so that its misses are too few.
    */
-  function renewForecast(forecast: Forecast, target: PredictionTarget): TargetForecast {
+  function forecastForServed(forecast: Forecast, target: PredictionTarget): TargetForecast {
     const { key, podType, metrics, swaps } = forecast;
     if (swaps === table.swaps) return forecast[target];
     for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
-    const { mixtureMs, interval } = forecast[target];
-    return { ...forecastRow(columns, podType, key)[target], mixtureMs, interval };
+    return renewForecast(forecast[target], forecastRow(columns, podType, key)[target]);
   }
 
-  return { forecastRow, renewForecast };
+  return { forecastRow, forecastForServed };
 }
 
 function createRowForecaster(table: SlotTable): RowForecaster {

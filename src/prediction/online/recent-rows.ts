@@ -20,16 +20,26 @@ export interface RecentRows {
   add(row: RecentRow): void;
   /** Oldest first. */
   list(): RecentRow[];
+  /** Keeps the newest of these rows alone; the oldest comes first. */
+  replace(rows: readonly RecentRow[]): void;
 }
 
 /** Keeps the last observed times, to be replayed through the next model. */
 export function createRecentRows(): RecentRows {
   const rows: RecentRow[] = [];
   let next = 0;
+
+  function add(row: RecentRow): void {
+    rows[next % KEPT_ROWS] = row;
+    next++;
+  }
+
   return {
-    add(row) {
-      rows[next % KEPT_ROWS] = row;
-      next++;
+    add,
+    replace(newRows) {
+      rows.length = 0;
+      next = 0;
+      for (const row of newRows.slice(-KEPT_ROWS)) add(row);
     },
     list() {
       const first = Math.max(0, next - KEPT_ROWS);

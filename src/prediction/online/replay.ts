@@ -1,6 +1,7 @@
 /** Replays the last observed times through a new version, whose residuals start again. */
 import { readEstimate, type SlotEstimates } from '../model/slot-evaluator.ts';
 import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
 import type { RecentRow, RecentRows } from './recent-rows.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
@@ -14,17 +15,20 @@ export interface ReplayedParts {
 }
 
 /** Residuals are relative to the served model, so those of another model are dropped, and recent rows are replayed. */
-export function beginAgain({ tracker, recent, table }: ReplayedParts): void {
-  tracker.clear();
-  replayRows(table, recent.list());
+export function beginAgain({ tracker, recent, table }: ReplayedParts, targets = PREDICTION_TARGETS): void {
+  tracker.clear(targets);
+  replayRows(
+    table,
+    recent.list().filter(({ target }) => targets.includes(target)),
+  );
 }
 
-/** The same without the rows of a restored state. */
-export function beginWithoutRestored({ tracker, recent, table }: ReplayedParts): void {
-  const rows = recent.list();
+/** The same for one target, without the rows of a restored state. */
+export function beginWithoutRestored({ tracker, recent, table }: ReplayedParts, target: PredictionTarget): void {
+  const rows = recent.list().filter((row) => row.target === target);
   const own = rows.filter(({ isRestored }) => !isRestored);
   if (own.length === rows.length) return;
-  tracker.clear();
+  tracker.clear([target]);
   replayRows(table, own);
 }
 

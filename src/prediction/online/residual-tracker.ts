@@ -79,8 +79,8 @@ export interface ResidualTracker {
   /** Adds the mean residual of each row's server to this expert's entries of `expertLogFactors`. */
   addExpected(batch: Batch, expert: AdjustedExpert, expertLogFactors: Float64Array): void;
   observe(key: ServerKey, signal: number, observed: ObservedResidual): void;
-  /** Forgets every residual, and keeps the numbers of the servers. */
-  clear(): void;
+  /** Forgets every residual of these targets, and keeps the numbers of the servers. */
+  clear(targets: readonly PredictionTarget[]): void;
   /** The means of each pod type and of all together, for a restart. */
   save(): SavedResiduals;
   saveServer(server: number): SavedMeans;
@@ -157,11 +157,8 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
       addResidual(byPodType, podType * STRIDE + at, observed);
       if (server !== -1) addResidual(byServer, server * STRIDE + at, observed);
     },
-    clear() {
-      for (const { sums, weights } of [byServer, byPodType, ofModel]) {
-        sums.fill(0);
-        weights.fill(0);
-      }
+    clear(targets) {
+      for (const means of [byServer, byPodType, ofModel]) for (const target of targets) clearTarget(means, target);
     },
     save: () => ({ podTypes: copyMeans(byPodType, 0, byPodType.sums.length), model: copyMeans(ofModel, 0, STRIDE) }),
     saveServer: (server) => copyMeans(byServer, server * STRIDE, STRIDE),
@@ -192,6 +189,14 @@ function createMeans(groups: number): Means {
 function clear({ sums, weights }: Means, group: number): void {
   sums.fill(0, group * STRIDE, (group + 1) * STRIDE);
   weights.fill(0, group * STRIDE, (group + 1) * STRIDE);
+}
+
+function clearTarget({ sums, weights }: Means, target: PredictionTarget): void {
+  const { start, length } = rangeOfTarget(target);
+  for (let at = start; at < sums.length; at += STRIDE) {
+    sums.fill(0, at, at + length);
+    weights.fill(0, at, at + length);
+  }
 }
 
 function addExpected(

@@ -60,3 +60,17 @@ test('corrections of learned quantiles are kept over a restart, and 0 in a state
     corrections.map((each) => each.map(() => 0)),
   );
 });
+
+test('a state that is restored while its process serves, even twice, adds no report that the process has', () => {
+  const saving = createLiveModel(model);
+  observeMisses(saving);
+  const saved = saveAsJson(saving);
+  const listRecent = ({ learning }: LiveModel) =>
+    learning.recent.list().map(({ target, observedMs }) => [target, observedMs]);
+  const restarted = createLiveModel(model);
+  for (const live of [saving, restarted]) {
+    const before = listRecent(saving);
+    for (let restores = 0; restores < 2; restores++) live.restore(saved);
+    assert.deepEqual(listRecent(live), before);
+  }
+});

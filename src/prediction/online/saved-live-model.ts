@@ -127,7 +127,7 @@ export function* listServerMeans(
   }
 }
 
-/** Every slot and pod type that was saved must be open by now. */
+/** Every pod type that was saved must be registered by now. Slots that are not open are left out. */
 export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, recent, slots }: LiveModelState): void {
   const { servers } = tracker;
   tracker.restore(saved.state);
@@ -143,12 +143,24 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
       restoreServerTarget(slots.get(podType)?.tpot, server, tpot);
     }
   }
-  for (const { address, metrics, ...row } of saved.recent) {
+  const rows = saved.recent.map(({ address, metrics, ...row }): RecentRow => {
     const server = servers.ensure(Buffer.from(address));
     const numbers = metrics.map((value) => value ?? Number.NaN);
     const key = { server, podType: numberOfPodType(podTypes, row.podType) };
-    recent.add({ ...row, metrics: numbers, key, isRestored: true });
-  }
+    return { ...row, metrics: numbers, key, isRestored: true };
+  });
+  replaceRestored(recent, rows);
+}
+
+/** A process that lost touch restores while it serves: its own rows stay, and those that it saved itself are in the state too. */
+function replaceRestored(recent: RecentRows, restored: readonly RecentRow[]): void {
+  const own = recent.list().filter(({ isRestored }) => !isRestored);
+  const known = new Set(own.map(describeRow));
+  recent.replace([...restored.filter((row) => !known.has(describeRow(row))), ...own]);
+}
+
+function describeRow({ key, podType, metrics, target, observedMs }: RecentRow): string {
+  return JSON.stringify([key.server, podType, metrics, target, observedMs]);
 }
 
 function restoreTarget(target: TargetPredictor | undefined, saved: SavedTarget): void {

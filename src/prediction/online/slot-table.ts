@@ -17,13 +17,15 @@ export interface SlotTable {
   find(podType: string, count: number): LiveSlot;
   /** The key of the slot that answers for this pod type. */
   keyOf(podType: string): string;
-  /** Opens the slot of a key that was saved. */
+  /** Opens the slot of a key. One that answers for no pod type is closed at the next swap. */
   ensure(key: string): void;
   /**
-   * Builds the next model's evaluators, slot by slot, and swaps the model in the last step. A caller that stops early leaves
-   * the old model in place.
+   * Builds the next model's evaluators, slot by slot, and swaps the model in the last step. Slots that answer for no pod type any
+   * more are closed. A caller that stops early leaves the old model in place.
    */
   prepareSwap(next: LatencyModel): Generator<void, void>;
+  /** Calls the listener with the key of each slot that is closed. Returns what ends that. */
+  onClose(listener: (key: string) => void): () => void;
 }
 
 /**
@@ -38,7 +40,7 @@ export interface SlotTableOptions {
 }
 
 export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: SlotTableOptions): SlotTable {
-  const slots = new Map<string, LiveSlot>();
+  const { slots, close, onClose } = createOpenSlots();
   let model = initial;
   let swaps = 0;
   /** Evaluators of the model for slots that are not open yet. */
@@ -49,9 +51,9 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
   });
 
   /** Pod types without models of their own, beyond the first few, share the slot of the pooled model. */
-  function slotKey(podType: string): string {
+  function slotKey(podType: string, served = model): string {
     const name = normalizePodType(podType);
-    return model.slots.has(name) || podTypes.isKnown(name) ? name : POOLED;
+    return served.slots.has(name) || podTypes.isKnown(name) ? name : POOLED;
   }
 
   function openSlot(key: string, count: number): LiveSlot {
@@ -75,7 +77,7 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
       return swaps;
     },
     slots,
-    keyOf: slotKey,
+    keyOf: (podType) => slotKey(podType),
     find(podType, count) {
       const key = slotKey(podType);
       const known = slots.get(key) ?? openSlot(key, count);
@@ -87,7 +89,8 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     },
     *prepareSwap(next) {
       const prepared = new Map<string, SlotEvaluator>();
-      for (const key of new Set([POOLED, ...next.slots.keys(), ...slots.keys()])) {
+      const kept = [...slots.keys()].filter((key) => slotKey(key, next) === key);
+      for (const key of new Set([POOLED, ...next.slots.keys(), ...kept])) {
         prepared.set(key, createPodTypeEvaluator(next, key, slots.get(key)?.capacity ?? FIRST_CAPACITY));
         yield;
       }
@@ -95,16 +98,38 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
       swaps++;
       ready = prepared;
       registerOffsets(next, { tracker, podTypes });
-      for (const [key, slot] of slots) slot.replaceModel(takeEvaluator(key, slot.capacity));
+      for (const [key, slot] of slots)
+        if (slotKey(key) === key) slot.replaceModel(takeEvaluator(key, slot.capacity));
+        else close(key);
+    },
+    onClose,
+  };
+}
+
+/** The open slots by their keys, and who wants to know of those that are closed. */
+function createOpenSlots() {
+  const slots = new Map<string, LiveSlot>();
+  const listeners = new Set<(key: string) => void>();
+  return {
+    slots,
+    close: (key: string): void => {
+      slots.delete(key);
+      for (const listener of listeners) listener(key);
+    },
+    onClose: (listener: (key: string) => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
   };
 }
 
 /** Registers the servers and pod types that the model knows, before the first of their requests. */
 function registerOffsets({ pooled, slots }: LatencyModel, { tracker, podTypes }: SlotTableOptions): void {
+  // The trees of one target ask for the offsets of the other too, which an import may have replaced.
   for (const { ttft, tpot } of [pooled, ...slots.values()])
-    for (const { offsets } of [ttft, tpot].filter((target) => target !== undefined)) {
-      for (const podType of offsets.podTypes.keys()) podTypes.register(podType);
-      registerServers(offsets, tracker.servers);
-    }
+    for (const { offsets, slotOffsets } of [ttft, tpot].filter((target) => target !== undefined))
+      for (const each of new Set([offsets, ...Object.values(slotOffsets ?? {})])) {
+        for (const podType of each.podTypes.keys()) podTypes.register(podType);
+        registerServers(each, tracker.servers);
+      }
 }

@@ -11,7 +11,12 @@ import { clampMs } from '../schema/milliseconds.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { createExpertWeights, type ExpertWeights } from './expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from './experts.ts';
-import { type PredictedInterval, quantileMs, type StatisticColumn } from './intervals/interval-statistics.ts';
+import {
+  type PredictedInterval,
+  quantileMs,
+  type StatisticColumn,
+  translateInterval,
+} from './intervals/interval-statistics.ts';
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
 import {
@@ -206,6 +211,14 @@ function describeForecast(
   const expertLogs = EXPERTS.map((_, expert) => logPhysics + mixture.expertLogFactors[expert]!);
   const medianMs = quantileMs('p50', mixtureMs, interval);
   return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, interval, queueBound };
+}
+
+/**
+ * Moves a forecast to another model. Its experts and the residuals are those of the new model, since the residuals of one model
+ * say nothing about another; the median and the quantiles in milliseconds stay as they were promised.
+ */
+export function renewForecast({ medianMs, interval }: TargetForecast, renewed: TargetForecast): TargetForecast {
+  return { ...renewed, medianMs, interval: translateInterval(interval, renewed.interval) };
 }
 
 /** The forecast p90: the time that nine of ten such requests should stay below. */

@@ -46,7 +46,7 @@ function openAdmin(store: Store) {
     onDrift: () => {},
     onObserved: () => {},
   });
-  const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
+  const loader = createModelLoader({ store, world, predictor, log: createLog('silent'), metrics: new Registry() });
   return { world, sink, loader, accuracy, admin: createConsoleModels({ store, world, predictor, auditChange }) };
 }
 

@@ -7,6 +7,8 @@ import { createPriorModel, findTimeModel, type LatencyModel } from '../model/mod
 import { decodeModel, encodeModel } from '../model/model-codec.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import type { Observation } from '../schema/observation.ts';
+import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { detectModelFile, type ImportOrder, importTrees, placeImported } from './import-model.ts';
 
@@ -46,6 +48,24 @@ function predictTtft(model: LatencyModel, inputs: readonly Partial<Record<(typeo
   const predicted = { ttftMs: new Float64Array(inputs.length), tpotMs: new Float64Array(inputs.length) };
   createLiveModel(model).predict(columns, predicted);
   return predicted.ttftMs;
+}
+
+function predictRows(model: LatencyModel, rows: readonly Observation[]) {
+  const columns = createPredictColumns(rows.length);
+  columns.count = rows.length;
+  columns.podTypes = [''];
+  const addresses = rows.map(({ input }) => Buffer.from(input.serverIp));
+  columns.source = Buffer.concat(addresses);
+  let start = 0;
+  for (const [i, { input }] of rows.entries()) {
+    for (const name of METRIC_COLUMNS) columns[name][i] = input[name];
+    columns.serverIpStart[i] = start;
+    columns.serverIpLength[i] = addresses[i]!.length;
+    start += addresses[i]!.length;
+  }
+  const predicted = { ttftMs: new Float64Array(rows.length), tpotMs: new Float64Array(rows.length) };
+  createLiveModel(model).predict(columns, predicted);
+  return predicted;
 }
 
 const toInput = ([inputTokenLength, prefixCacheScore, numRequestWaiting]: readonly number[]) => ({
@@ -161,6 +181,22 @@ test('imported trees take the place of one target, and leave the other to what w
   const one = placeImported(learned, trees, { target: 'ttft', podType: 'decode', statistic: 'p50' });
   assert.equal(findTimeModel(one, 'decode', 'ttft').imported, trees);
   assert.equal(findTimeModel(one, 'prefill', 'ttft'), findTimeModel(learned, 'prefill', 'ttft'));
+});
+
+test('imported trees of one target leave the times of the other as they were, in the stored file too', () => {
+  const rows = observePool({ rows: 800, servers: [1, 3, 0.4] });
+  const learned = trainModel('m@1', tabulate(rows));
+  const trees = importTrees(order('xgboost-gamma.json'));
+  for (const target of PREDICTION_TARGETS) {
+    const kept = target === 'ttft' ? 'tpotMs' : 'ttftMs';
+    const before = predictRows(learned, rows)[kept];
+    let served = placeImported(learned, trees, { target, podType: undefined, statistic: 'p50' });
+    // Stored, exported and stored again.
+    for (let stored = 0; stored < 2; stored++) {
+      served = decodeModel(encodeModel(served));
+      assert.deepEqual(predictRows(served, rows)[kept], before);
+    }
+  }
 });
 
 test('an imported champion is challenged by what was observed, and beaten when it is worse', () => {

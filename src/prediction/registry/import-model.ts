@@ -3,7 +3,7 @@ import { Failure } from '../../errors.ts';
 import type { ImportedForest } from '../formats/imported-forest.ts';
 import { parseLightgbmText } from '../formats/lightgbm-text.ts';
 import { parseXgboostJson } from '../formats/xgboost-json.ts';
-import { type Statistic, unknownCalibration } from '../model/calibration.ts';
+import { calibrationOfMeans, type Statistic, unknownCalibration } from '../model/calibration.ts';
 import { INPUT_FEATURE_NAMES, isInputFeature } from '../model/features.ts';
 import type { FeatureSource, ImportedTrees, TimeUnit, Transform } from '../model/imported-trees.ts';
 import type { LatencyModel, SlotModels, TimeModel } from '../model/model.ts';
@@ -90,7 +90,7 @@ export function placeImported(base: LatencyModel, imported: ImportedTrees, place
     forest: undefined,
     treeBaseMs: 0,
     forestShare: 0,
-    calibration: unknownCalibration(),
+    calibration: statistic === 'mean' ? calibrationOfMeans() : unknownCalibration(),
     validation: undefined,
     imported,
   };

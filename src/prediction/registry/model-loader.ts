@@ -1,9 +1,12 @@
 /** Loads the promoted version into the predictor, whichever process promoted it. */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
+import { describeError, isFailure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
@@ -16,27 +19,28 @@ export interface ModelLoader extends Worker {
 
 export interface ModelLoaderOptions {
   readonly store: Store;
+  readonly world: World;
   readonly predictor: SwappablePredictor;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
+/** How often a version is tried again that could not be loaded for a passing reason, as when the database was away. */
+const RETRY_MS = 2000;
+
 export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
-  const { store, log } = options;
+  const { store, world, log } = options;
   const synchronize = createSynchronizer(options);
   let stopWatching: (() => void) | undefined;
   let isDirty = false;
+  let isBehind = true;
   let running: Promise<void> | undefined;
 
   /** One load at a time; a change that comes meanwhile is loaded by one more round. */
   async function loadUntilClean(): Promise<void> {
     do {
       isDirty = false;
-      try {
-        await synchronize();
-      } catch (error) {
-        log.error({ err: error }, 'Cannot look for promoted models');
-      }
+      isBehind = !(await synchronize());
     } while (isDirty);
     running = undefined;
   }
@@ -47,37 +51,50 @@ export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
     return running;
   }
 
+  const round = async (): Promise<void> => {
+    if (isBehind) await load();
+  };
+  const worker = createRoundWorker({ name: 'model-loader', restMs: RETRY_MS, world, log, round });
   return {
-    name: 'model-loader',
+    ...worker,
     load,
     start() {
       stopWatching ??= store.watch(MODELS_TOPIC, () => void load());
-      void load();
+      // What was promoted before the watch began.
+      isBehind = true;
+      worker.start();
     },
     async stop() {
       stopWatching?.();
+      await worker.stop();
       await running;
     },
   };
 }
 
-/** Returns what makes the predictor serve the promoted models, loading only those that changed since the last time. */
-function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptions): () => Promise<void> {
+/**
+ * Returns what makes the predictor serve the promoted models, loading only those that changed since the last time. It resolves to
+ * false when another try may load more. A file that is no model waits for the next change.
+ */
+function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptions): () => Promise<boolean> {
   const loaded = new Map<string, PromotedModel>();
+  const failures = createFailureLog(log);
   createPromotedAtGauge(metrics, () => loaded.values());
 
-  async function loadModel(promoted: PromotedModel): Promise<void> {
+  async function loadModel(promoted: PromotedModel): Promise<boolean> {
     const { name, version } = promoted;
+    const id = formatModelId(name, version);
     try {
       const model = decodeModel(await readModelFile(store, name, version));
       await predictor.swapBetweenCalls(name, model);
       loaded.set(name, promoted);
+      failures.end(name);
       log.info({ model: model.id }, 'Serving a model');
-    } catch (error) {
-      log.error(
-        { err: error, model: formatModelId(name, version) },
-        'Cannot load a promoted model; the version before, or the prior, stays in service',
-      );
+      return true;
+    } catch (err) {
+      const text = 'Cannot load a promoted model; the version before, or the prior, stays in service';
+      failures.report(name, { err, model: id }, text);
+      return isFailure(err) && err.code === 'invalid';
     }
   }
 
@@ -90,12 +107,40 @@ function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptio
       }
   }
 
-  return async () => {
+  async function loadAll(): Promise<boolean> {
     const promoted = await listPromotedModels(store);
+    let isDone = true;
     for (const model of promoted)
       if (loaded.get(model.name)?.checksum === model.checksum) loaded.set(model.name, model);
-      else await loadModel(model);
+      else isDone = (await loadModel(model)) && isDone;
     removeOthers(promoted);
+    failures.end(ALL_MODELS);
+    return isDone;
+  }
+
+  return async () => {
+    try {
+      return await loadAll();
+    } catch (err) {
+      failures.report(ALL_MODELS, { err }, 'Cannot look for promoted models');
+      return false;
+    }
+  };
+}
+
+/** No model has this name. */
+const ALL_MODELS = '';
+
+/** Logs a failure of a model again only when its text has changed or a load succeeded meanwhile: retries are many. */
+function createFailureLog(log: Log) {
+  const reported = new Map<string, string>();
+  return {
+    end: (name: string) => void reported.delete(name),
+    report(name: string, fields: { readonly err: unknown; readonly model?: string }, text: string): void {
+      const failure = `${fields.model} ${describeError(fields.err)}`;
+      if (reported.get(name) !== failure) log.error(fields, text);
+      reported.set(name, failure);
+    },
   };
 }
 

@@ -14,13 +14,13 @@ export interface ObservationTable extends MetricColumns {
   readonly models: string[];
   readonly runs: string[];
   /** Index into `podTypes`. */
-  podType: Uint16Array;
+  podType: Int32Array;
   /** Index into `servers`. */
   server: Int32Array;
   /** Index into `models`. */
-  model: Uint16Array;
+  model: Int32Array;
   /** Index into `runs`. */
-  run: Uint16Array;
+  run: Int32Array;
   /** The end of the request; NaN when it is not known. */
   endMs: Float64Array;
   /** NaN when the source has no times. */
@@ -40,10 +40,8 @@ export function createObservationTable(capacity = 1024): ObservationTable {
   const table = { count: 0, podTypes: [], servers: [], models: [], runs: [] } as unknown as ObservationTable;
   for (const name of [...MODEL_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs', 'outputTokens'] as const)
     table[name] = new Float64Array(capacity);
-  table.podType = new Uint16Array(capacity);
-  table.model = new Uint16Array(capacity);
-  table.run = new Uint16Array(capacity);
-  table.server = new Int32Array(capacity);
+  // Files may name more than 65,536 of each.
+  for (const name of ['podType', 'model', 'run', 'server'] as const) table[name] = new Int32Array(capacity);
   return table;
 }
 

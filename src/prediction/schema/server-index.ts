@@ -13,8 +13,8 @@ export interface ServerIndex {
   readonly capacity: number;
   readonly count: number;
   addressOf(server: number): Uint8Array | undefined;
-  /** Calls the listener with every number whose server is forgotten, before the number is given to another server. */
-  onForget(listener: (server: number) => void): void;
+  /** Calls the listener with every number whose server is forgotten, before the number is given to another server. Returns what ends that. */
+  onForget(listener: (server: number) => void): () => void;
 }
 
 export function createServerIndex(capacity: number): ServerIndex {
@@ -24,7 +24,7 @@ export function createServerIndex(capacity: number): ServerIndex {
   const addresses: (Uint8Array | undefined)[] = Array.from({ length: capacity });
   const usedAt = new Float64Array(capacity);
   const free = Array.from({ length: capacity }, (_, i) => capacity - 1 - i);
-  const listeners: ((server: number) => void)[] = [];
+  const listeners = new Set<(server: number) => void>();
   let clock = 0;
 
   function find(source: Uint8Array, start: number, length: number): number {
@@ -60,7 +60,10 @@ export function createServerIndex(capacity: number): ServerIndex {
     },
     find,
     addressOf: (server) => addresses[server],
-    onForget: (listener) => void listeners.push(listener),
+    onForget(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
     ensure(address) {
       let server = find(address, 0, address.length);
       if (server === -1) {

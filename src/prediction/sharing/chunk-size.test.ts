@@ -25,14 +25,14 @@ test('of 10,000 servers a process writes a thousand in a row, in turn, and less 
   const seen = new Set<string>();
   let rows = 0;
   let longest = 0;
-  for (let taken = shared.take(MAX_ENTRIES); taken !== undefined; taken = shared.take(MAX_ENTRIES)) {
-    const bytes = encodeChunk({ sinceMs: 0, models: [{ targetModel: 'm', ...taken }] });
-    assert.ok(taken.entries.length <= MAX_ENTRIES);
+  for (let taken = shared.take(MAX_ENTRIES); taken.length > 0; taken = shared.take(MAX_ENTRIES)) {
+    const bytes = encodeChunk({ sinceMs: 0, models: taken.map((each) => ({ targetModel: 'm', ...each })) });
+    const entries = taken.flatMap((each) => each.entries);
+    assert.ok(entries.length <= MAX_ENTRIES);
     assert.ok(bytes.length < 1e6, `${bytes.length} bytes`);
     longest = Math.max(longest, bytes.length);
-    for (const { name } of taken.entries) seen.add(name.server);
-    const [decoded] = decodeChunk(bytes).models;
-    for (const _ of shared.apply(decoded!, true));
+    for (const { name } of entries) seen.add(name.server);
+    for (const decoded of decodeChunk(bytes).models) for (const _ of shared.apply(decoded, true));
     rows++;
   }
   // No model keeps more servers than the index has numbers; each is in four groups.

@@ -1,6 +1,7 @@
 /** Holds what was learned about a version that this process does not serve yet. */
 import type { World } from '../../world.ts';
-import type { ModelEntries } from './shared-group.ts';
+import type { PredictionTarget } from '../schema/observation-table.ts';
+import type { GroupEntry, ModelEntries } from './shared-group.ts';
 import { isMeans } from './sum-groups.ts';
 
 /** Processes serve a new version within a second or two of each other. */
@@ -10,24 +11,31 @@ const MAX_HELD = 50_000;
 /** Keeps means of residuals that are relative to a version which this process does not serve yet. Bounded: the oldest are dropped. */
 export interface EntriesOfUnservedVersions {
   hold(entries: ModelEntries): void;
-  /** Returns the entries for this version, oldest first, and drops all others. */
-  take(version: string): readonly ModelEntries[];
+  /** Returns the entries of a target for this version, oldest first, and drops all others of the target. */
+  take(target: PredictionTarget, version: string): readonly GroupEntry[];
+}
+
+interface HeldEntries extends ModelEntries {
+  readonly target: PredictionTarget;
+  readonly heldAtMs: number;
 }
 
 export function createEntriesOfUnservedVersions(world: Pick<World, 'monotonicMs'>): EntriesOfUnservedVersions {
-  let held: (ModelEntries & { readonly heldAtMs: number })[] = [];
+  let held: HeldEntries[] = [];
   const listFresh = () => held.filter(({ heldAtMs }) => world.monotonicMs() - heldAtMs <= MAX_HELD_MS);
   return {
     hold({ version, entries }) {
       const means = entries.filter(({ name }) => isMeans(name.kind));
-      held = [...listFresh(), { version, entries: means, heldAtMs: world.monotonicMs() }];
+      const byTarget = Map.groupBy(means, ({ name }) => name.target);
+      const heldAtMs = world.monotonicMs();
+      held = [...listFresh(), ...[...byTarget].map(([target, each]) => ({ version, target, entries: each, heldAtMs }))];
       let count = held.reduce((sum, each) => sum + each.entries.length, 0);
       while (count > MAX_HELD) count -= held.shift()!.entries.length;
     },
-    take(version) {
+    take(target, version) {
       const fresh = listFresh();
-      held = [];
-      return fresh.filter((each) => each.version === version);
+      held = fresh.filter((each) => each.target !== target);
+      return fresh.flatMap((each) => (each.target === target && each.version === version ? each.entries : []));
     },
   };
 }

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPriorModel } from '../model/model.ts';
+import { createPriorModel, createTargetPrior } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createSharedGroupIndex, MAX_EVENT_KEYS } from './shared-group-index.ts';
 
-function openIndex() {
-  const groups = createSharedGroupIndex(createLiveModel(createPriorModel()), () => {});
+function openIndex(live = createLiveModel(createPriorModel())) {
+  const removed: string[] = [];
+  const groups = createSharedGroupIndex(live, ({ name }) => removed.push(name.kind));
   const list = (server: number, podType: string) =>
     groups.listOfEvent({ key: { server, podType: 1 }, podType, target: 'ttft' });
-  return { list };
+  return { list, groups, removed };
 }
 
 test('a pod type that begins with digits is not taken for a part of the number of the server', () => {
@@ -24,4 +25,30 @@ test('the lists of events are kept, and of any number of pod types no more than 
   assert.equal(list(1, 'x'), first);
   for (let i = 0; i <= MAX_EVENT_KEYS; i++) list(1, `pod ${i}`);
   assert.notEqual(list(1, 'x'), first);
+});
+
+test('groups of a slot that a swap closes are removed', () => {
+  const model = createPriorModel();
+  const own = { ...model, slots: new Map([['h200', { ttft: createTargetPrior('ttft') }]]) };
+  const live = createLiveModel(own);
+  // These keep their slots: they have numbers of their own.
+  for (let i = 0; i < 20; i++) live.learning.registerPodType(`first ${i}`);
+  const server = live.servers.ensure(Buffer.from('s'));
+  const { list, groups, removed } = openIndex(live);
+  const slots = list(server, 'h200').filter(({ name }) => name.kind === 'slot' || name.kind === 'server');
+  assert.equal(slots.length, 2);
+  live.replaceModel({ ...model, id: 'm@2' });
+  assert.deepEqual(removed.sort(), ['server', 'slot']);
+  for (const { name } of slots) assert.equal(groups.find(name), undefined);
+});
+
+test('servers that are forgotten remove no group of an index that was closed', () => {
+  const live = createLiveModel(createPriorModel());
+  const server = live.servers.ensure(Buffer.from('s'));
+  const [closed, open] = [openIndex(live), openIndex(live)];
+  for (const { list } of [closed, open]) list(server, 'x');
+  closed.groups.close();
+  for (let i = 0; i < live.servers.capacity; i++) live.servers.ensure(Buffer.from(`other ${i}`));
+  assert.deepEqual(open.removed.sort(), ['server', 'server means']);
+  assert.deepEqual(closed.removed, []);
 });

@@ -17,31 +17,39 @@ export interface SharedGroupIndex {
   ensure(name: GroupName): SharedGroup;
   /** The groups that an event changes. */
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
-  /** Must be called when another version is served, because the means of residuals then begin again. */
-  removeMeans(): void;
+  /** Must be called when a target is predicted otherwise, because its means of residuals then begin again. */
+  removeMeans(target: PredictionTarget): void;
+  /** Must be called when the index is no longer used: the live model would keep it. */
+  close(): void;
 }
 
 /** Reports may name any pod type. Lists that are forgotten are made again. */
 export const MAX_EVENT_KEYS = 65_536;
 
-/** `onRemove` gets the groups of a server that is forgotten. */
+/** `onRemove` gets the groups of a server that is forgotten, and of a slot that is closed. */
 export function createSharedGroupIndex(
   { learning, servers }: LiveModel,
   onRemove: (group: SharedGroup) => void,
 ): SharedGroupIndex {
   const groups = new Map<string, SharedGroup>();
-  const ofServers = new Map<string, SharedGroup[]>();
+  const ofServers = new Map<string, Set<SharedGroup>>();
   const ofEvents = new Map<string, readonly SharedGroup[]>();
-  servers.onForget((server) => {
+  const stopForgetting = servers.onForget((server) => {
     const address = addressOf(learning, server);
-    for (const each of ofServers.get(address) ?? []) remove(each);
+    removeAll(ofServers.get(address) ?? []);
     ofServers.delete(address);
-    ofEvents.clear();
   });
+  const stopClosing = learning.onCloseSlot((slot) =>
+    removeAll(groups.values().filter(({ name }) => !isMeans(name.kind) && name.slot === slot)),
+  );
 
-  function remove(each: SharedGroup): void {
-    groups.delete(keyOf(each.name));
-    onRemove(each);
+  function removeAll(removed: Iterable<SharedGroup>): void {
+    ofEvents.clear();
+    for (const each of removed) {
+      groups.delete(keyOf(each.name));
+      ofServers.get(each.name.server)?.delete(each);
+      onRemove(each);
+    }
   }
 
   function ensure(name: GroupName): SharedGroup {
@@ -50,7 +58,7 @@ export function createSharedGroupIndex(
     if (known !== undefined) return known;
     const each = createSharedGroup(name, openGroup(learning, name));
     groups.set(key, each);
-    if (name.server !== '') ofServers.set(name.server, [...(ofServers.get(name.server) ?? []), each]);
+    if (name.server !== '') ofServers.set(name.server, (ofServers.get(name.server) ?? new Set()).add(each));
     return each;
   }
 
@@ -67,9 +75,11 @@ export function createSharedGroupIndex(
       ofEvents.set(eventKey, moved);
       return moved;
     },
-    removeMeans() {
-      ofEvents.clear();
-      for (const each of groups.values()) if (isMeans(each.name.kind)) remove(each);
+    removeMeans: (target) =>
+      removeAll(groups.values().filter(({ name }) => isMeans(name.kind) && name.target === target)),
+    close() {
+      stopForgetting();
+      stopClosing();
     },
   };
 }

@@ -173,10 +173,10 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       const taken: NamedEntries[] = [];
       let room = limit;
       for (const [targetModel, shared] of models) {
-        const entries = room > 0 ? shared.take(room) : undefined;
-        if (entries === undefined) continue;
-        taken.push({ targetModel, ...entries });
-        room -= entries.entries.length;
+        for (const each of room > 0 ? shared.take(room) : []) {
+          taken.push({ targetModel, ...each });
+          room -= each.entries.length;
+        }
       }
       return taken;
     },
@@ -188,6 +188,7 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       for (const _ of open(targetModel).apply(entries, isOwn)) await yieldToCalls();
     },
     restore(states: readonly NamedLiveState[]): void {
+      for (const shared of models.values()) shared.close();
       models.clear();
       restoredTo.clear();
       for (const { targetModel, saved, sequence } of states) {

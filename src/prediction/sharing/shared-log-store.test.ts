@@ -20,6 +20,14 @@ forEachEngine('old rows of the log are deleted a batch at a time, the oldest fir
   assert.deepEqual(await readLogEnds(store), { first: last - 1, last });
 });
 
+forEachEngine('a row that is appended again after a lost answer takes no second number', async (store) => {
+  const row = { process: 'p', number: 1, nowMs: OLD_MS, content: new Uint8Array(1) };
+  for (let attempt = 0; attempt < 2; attempt++) await appendToLog(store, row);
+  assert.deepEqual(await readLogEnds(store), { first: 1, last: 1 });
+  await deleteLogRows(store, 1, OLD_MS + 1);
+  assert.deepEqual(await readLogEnds(store), { first: 2, last: 1 }, 'who has the first row has all');
+});
+
 forEachEngine(
   'a process that stands still while it appends holds up no other',
   async (store, { place, openAnother }) => {

@@ -5,8 +5,13 @@
 import { type BoundStatement, type SqlValue, type Store, statement } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
 
-const advanceClockSql = statement('shared-clock-advance', 'UPDATE shared_clock SET sequence = sequence + 1');
-// A row that was committed before, though its answer was lost, is left as it is.
+// Not for a row that was committed before, though its answer was lost: a number without a row looks like a row that was deleted.
+const advanceClockSql = statement(
+  'shared-clock-advance',
+  `UPDATE shared_clock SET sequence = sequence + 1
+   WHERE NOT EXISTS (SELECT 1 FROM shared_log WHERE process = $1 AND number = $2)`,
+);
+// Such a row is left as it is.
 const appendRowSql = statement(
   'shared-log-append',
   `INSERT INTO shared_log (sequence, process, number, written_at_ms, content)
@@ -53,7 +58,7 @@ export interface NewRow {
 export async function appendToLog(store: Store, { process, number, nowMs, content }: NewRow): Promise<void> {
   const parameters: SqlValue[] = [process, number, nowMs, content];
   const statements: BoundStatement[] = [
-    { statement: advanceClockSql, parameters: [] },
+    { statement: advanceClockSql, parameters: [process, number] },
     { statement: appendRowSql, parameters },
   ];
   // A process that stops before its commit would keep the row of the clock locked, and no other one could append.

@@ -5,7 +5,7 @@
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
-import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
+import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { createEntriesOfUnservedVersions } from './entries-of-unserved-versions.ts';
 import {
   addObserved,
@@ -18,14 +18,17 @@ import {
   type SharedGroup,
   takeEntry,
 } from './shared-group.ts';
-import { createSharedGroupIndex, type ObservedEvent } from './shared-group-index.ts';
+import { createSharedGroupIndex, type ObservedEvent, type SharedGroupIndex } from './shared-group-index.ts';
 import { type GroupName, isMeans } from './sum-groups.ts';
 
 export interface SharedModel {
   /** Must be called before the live model observes a time of this certainty. */
   beforeObserve(event: ObservedEvent, certainty: number): void;
-  /** Takes what was observed here and not taken before, of at most `limit` groups. A group is taken again only when its last entry is applied. */
-  take(limit: number): ModelEntries | undefined;
+  /**
+   * Takes what was observed here and not taken before, of at most `limit` groups: one element for each version that their means count
+   * for. Both targets have the same one unless a prior answers one of them. A group is taken again only when its last entry is applied.
+   */
+  take(limit: number): ModelEntries[];
   /** `isOwn`: the entries were taken in this process. Runs in steps, between which calls may be answered. */
   apply(entries: ModelEntries, isOwn: boolean): Iterable<void>;
   /** Must be called after entries were applied: the weights of servers depend on the losses of their slots too. */
@@ -34,6 +37,8 @@ export interface SharedModel {
   countPending(): number;
   /** The base of a group, if events of this process are on top of it. */
   findBase(name: GroupName): GroupBase | undefined;
+  /** Must be called when the shared model is replaced by another one of the same live model. */
+  close(): void;
 }
 
 const ENTRIES_AT_ONCE = 128;
@@ -42,25 +47,16 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
   const pending = createPendingGroups();
   const groups = createSharedGroupIndex(live, (each) => pending.remove(each));
   const unserved = createEntriesOfUnservedVersions(world);
-  let version = live.learning.basis;
+  const followed = { ttft: live.learning.basisOf('ttft'), tpot: live.learning.basisOf('tpot') };
 
-  /** After a swap of the version: its means begin with the recent rows of this process, and with entries that were held for it. */
+  /** After a swap, the means of what is predicted otherwise begin again. */
   function followSwap(): void {
-    if (live.learning.basis === version) return;
-    version = live.learning.basis;
-    groups.removeMeans();
-    const held = unserved.take(version);
-    // Processes that restored the same state have the same rows: they are in the entries of the one that served the version first.
-    const isFirst = held.length === 0;
-    if (!isFirst) live.learning.replayOwn();
-    const replayed = live.learning.recent.list().filter(({ isRestored }) => isFirst || !isRestored);
-    for (const row of replayed)
-      for (const each of groups.listOfEvent(row))
-        if (isMeans(each.name.kind)) {
-          addReplayed(each);
-          pending.add(each);
-        }
-    for (const { entries } of held) for (const entry of entries) mergeEntryOfOther(groups.ensure(entry.name), entry);
+    for (const target of PREDICTION_TARGETS) {
+      const basis = live.learning.basisOf(target);
+      if (basis === followed[target]) continue;
+      followed[target] = basis;
+      beginMeans({ live, groups, pending }, target, unserved.take(target, basis));
+    }
   }
 
   function applyEntry(entry: GroupEntry, isOwn: boolean): void {
@@ -80,15 +76,15 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     take(limit) {
       followSwap();
-      const entries = pending.takeEntries(limit);
-      return entries.length === 0 ? undefined : { version, entries };
+      const byVersion = Map.groupBy(pending.takeEntries(limit), ({ name }) => followed[name.target]);
+      return [...byVersion].map(([version, entries]) => ({ version, entries }));
     },
     *apply(added, isOwn) {
       followSwap();
-      const isServed = added.version === version;
-      if (!isServed && !isOwn) unserved.hold(added);
+      const isServed = ({ name }: GroupEntry): boolean => added.version === followed[name.target];
+      if (!isOwn) unserved.hold({ ...added, entries: added.entries.filter((entry) => !isServed(entry)) });
       for (const [i, entry] of added.entries.entries()) {
-        if (isServed || !isMeans(entry.name.kind)) applyEntry(entry, isOwn);
+        if (isServed(entry) || !isMeans(entry.name.kind)) applyEntry(entry, isOwn);
         if (i % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) yield;
       }
     },
@@ -98,7 +94,34 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     countPending: () => pending.count(),
     findBase: (name) => groups.find(name)?.base,
+    close: () => groups.close(),
   };
+}
+
+interface SharedParts {
+  readonly live: LiveModel;
+  readonly groups: SharedGroupIndex;
+  readonly pending: ReturnType<typeof createPendingGroups>;
+}
+
+/** Begins the means of a target with recent rows of this process, and with entries of others that were held. */
+function beginMeans(parts: SharedParts, target: PredictionTarget, held: readonly GroupEntry[]): void {
+  const { groups, live } = parts;
+  groups.removeMeans(target);
+  // Processes that restored the same state have the same rows: they are in the entries of the one that served the version first.
+  const isFirst = held.length === 0;
+  if (!isFirst) live.learning.replayOwn(target);
+  for (const row of live.learning.recent.list())
+    if (row.target === target && (isFirst || !row.isRestored)) addReplayedRow(parts, row);
+  for (const entry of held) mergeEntryOfOther(groups.ensure(entry.name), entry);
+}
+
+function addReplayedRow({ groups, pending }: SharedParts, row: ObservedEvent): void {
+  for (const each of groups.listOfEvent(row))
+    if (isMeans(each.name.kind)) {
+      addReplayed(each);
+      pending.add(each);
+    }
 }
 
 /** The groups with events on top of their base, in the order in which they got the first of these. */

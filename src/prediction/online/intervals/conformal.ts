@@ -70,6 +70,8 @@ export interface AdaptiveQuantiles {
   quantiles(): Float64Array | undefined;
   /** The p10 of the residuals; undefined as long as `quantiles()` is. */
   lowerQuantile(): number | undefined;
+  /** The residuals that quantiles are taken of, rising; the same array until they are sorted again. Undefined as long as `quantiles()` is. */
+  window(): Float64Array | undefined;
   /** The information in the window, as a share of that in a full window of requests whose times are known at once. */
   readonly evidence: number;
   /**
@@ -140,6 +142,7 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
       return count;
     },
     quantiles: () => (delay.isEnough(count) ? quantiles : undefined),
+    window: () => (delay.isEnough(count) ? sorted : undefined),
     get evidence() {
       return delay.evidence(count);
     },

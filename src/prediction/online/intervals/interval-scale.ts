@@ -1,6 +1,6 @@
 /** Measures how widely observed times scatter around predictions, in buckets of predicted times. */
 import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
-import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
+import { type AdaptiveQuantiles, QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 
 /** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. Those of a bucket begin at its number × stride. */
 export interface QuantileTable {
@@ -44,4 +44,21 @@ export function measureScale({ edges, quantiles, logMeans, rows }: Calibration):
     quantiles: Float64Array.from(byBucket.flat()),
     stride: QUANTILE_LEVELS.length,
   };
+}
+
+/**
+ * What the training measured includes loads that have not occurred lately. In a blend it counts as much as this share of a full
+ * window of recent residuals, and less the fuller the window is.
+ */
+const LEARNED_SHARE = 1 / 5;
+
+/** Without training rows only the recent residuals count. */
+export function isBlended({ rows }: IntervalScale, { evidence }: AdaptiveQuantiles): boolean {
+  return evidence < 1 && rows > 0;
+}
+
+/** The weight of the recent residuals in a blend with what the training measured. */
+export function shareOfRecent(learned: IntervalScale, recent: AdaptiveQuantiles): number {
+  const { evidence } = recent;
+  return isBlended(learned, recent) ? evidence / (evidence + LEARNED_SHARE * (1 - evidence)) : 1;
 }

@@ -18,6 +18,8 @@ const STATISTIC_OF: readonly AnswerStatistic[] = ['p50', 'p90', 'p95', 'p99'];
 export interface IntervalState extends IntervalScale {
   /** The quantiles of the scale as the training measured them, one for each bucket and level. */
   readonly learnedQuantiles: Float64Array;
+  /** The logarithm of the mean of observed / predicted, for each bucket. */
+  readonly readLogMeans: () => Float64Array;
   readonly findShift: (typeof SHIFT_OF)[PredictionTarget];
   /** The largest shift of a quantile: log(quantile / prediction). */
   readonly maxShift: number;
@@ -107,7 +109,7 @@ function fillLowerBounds(
 }
 
 function fillMeans(state: IntervalState, { count, rows, mixtureMs }: MixedRows, timesMs: Float64Array): void {
-  const { logMeans } = state;
+  const logMeans = state.readLogMeans();
   const readShift = (bucket: number): number => logMeans[bucket]!;
   for (let n = 0; n < count; n++)
     timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.exp(state.findShift(state, mixtureMs[n]!, readShift)));
@@ -180,6 +182,20 @@ export interface PredictedInterval extends PredictedBlend {
   readonly observedOfServerBefore: number;
   /** How many of the times observed meanwhile were learned in earlier parts of the same report (`FeedbackDelays.reportDelay`). */
   readonly reportedMeanwhile?: number;
+}
+
+/**
+ * Expresses what was promised for a request in the units of `renewed`, the interval of another model for it: each upper quantile
+ * stays the same time in milliseconds. So a time misses the translated promise exactly when it misses the old one, and its
+ * residual is one of the new model.
+ */
+export function translateInterval(old: PredictedInterval, renewed: PredictedInterval): PredictedInterval {
+  const { mixtureMs, spread, learnedRoom, maxMedianShift } = renewed;
+  const shift = Math.log(mixtureMs / old.mixtureMs);
+  const move = (quantile: number): number => (quantile * old.spread - shift) / spread;
+  const quantiles = old.quantiles.map(move);
+  const recentQuantiles = old.recentQuantiles.map(move);
+  return { ...old, mixtureMs, spread, learnedRoom, maxMedianShift, quantiles, recentQuantiles, floor: move(old.floor) };
 }
 
 /** A predicted quantile in milliseconds. */

@@ -18,12 +18,13 @@
  * When the time is known, `observe` adds its residual to the windows of steps 3, 6 and 7. The level and correction of step 3
  * react to misses of the recent quantile plus the server's correction, before the limits of steps 6 to 8. Otherwise a time
  * covered only by a floor would lower them. The corrections of steps 4 and 5 react to misses of the final quantile.
- * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`).
+ * The median takes steps 3 to 5 with the learned quantile 0, and a narrow limit (`limitMedianShift`). The mean is m times a blend
+ * as in step 4 (`log-means.ts`).
  */
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, MEDIAN, QUANTILE_LEVELS } from './conformal.ts';
-import { type IntervalScale, measureScale, type QuantileTable } from './interval-scale.ts';
+import { type IntervalScale, isBlended, measureScale, type QuantileTable, shareOfRecent } from './interval-scale.ts';
 import {
   fillStatistic,
   type IntervalState,
@@ -34,6 +35,7 @@ import {
   type StatisticColumn,
 } from './interval-statistics.ts';
 import { createLearnedCorrections, type LearnedCorrections } from './learned-corrections.ts';
+import { createLogMeans } from './log-means.ts';
 import { createRollingMaximum, type RollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
@@ -83,17 +85,6 @@ export const FEEDBACK_DELAY_DECAY = 0.98;
  */
 const EXCESS_MARGIN = 2;
 
-/**
- * The learned quantiles include loads that have not occurred lately. In the blend they count as much as this share of a full
- * window of recent residuals, and less the fuller the window is.
- */
-const LEARNED_SHARE = 1 / 5;
-
-/** Without training rows only the recent quantiles count. */
-function isBlended(learned: IntervalScale, evidence: number): boolean {
-  return evidence < 1 && learned.rows > 0;
-}
-
 /** Step 4: blends, for each bucket, the corrected learned quantiles with the recent ones; undefined while residuals are few. */
 function blendQuantiles(
   learned: IntervalScale,
@@ -102,9 +93,8 @@ function blendQuantiles(
 ): QuantileTable | undefined {
   const recent = ofSlot.quantiles();
   if (recent === undefined) return undefined;
-  const { evidence } = ofSlot;
-  if (!isBlended(learned, evidence)) return { quantiles: recent, stride: 0 };
-  const share = evidence / (evidence + LEARNED_SHARE * (1 - evidence));
+  if (!isBlended(learned, ofSlot)) return { quantiles: recent, stride: 0 };
+  const share = shareOfRecent(learned, ofSlot);
   const quantiles = new Float64Array(learned.quantiles.length);
   // A loop: this runs for every call and every report, and `map` costs many times as much.
   for (let i = 0; i < quantiles.length; i++) {
@@ -115,10 +105,19 @@ function blendQuantiles(
   return { quantiles, stride: QUANTILE_LEVELS.length };
 }
 
+/** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
+function createBlend(ofSlot: AdaptiveQuantiles, ofLearned: LearnedCorrections) {
+  const blendLogMeans = createLogMeans(ofSlot);
+  return (learned: IntervalScale) => ({
+    ...blendQuantiles(learned, ofSlot, ofLearned),
+    readLogMeans: () => blendLogMeans(learned),
+  });
+}
+
 /** How far the recent quantiles are above the learned ones of a bucket; undefined where these are not blended with recent ones. */
 function findLearnedRoom(learned: IntervalScale, ofSlot: AdaptiveQuantiles, bucket: number): Float64Array | undefined {
   const recent = ofSlot.quantiles();
-  if (recent === undefined || !isBlended(learned, ofSlot.evidence)) return undefined;
+  if (recent === undefined || !isBlended(learned, ofSlot)) return undefined;
   const room = new Float64Array(recent.length);
   for (let level = 0; level < room.length; level++)
     room[level] = recent[level]! - learned.quantiles[bucket * learned.stride + level]!;
@@ -165,15 +164,14 @@ export function createPredictionIntervals(target: PredictionTarget, calibration:
   const ofSlot = createAdaptiveQuantiles(readDelay);
   const ofServers = createServerQuantiles();
   const ofLearned = createLearnedCorrections();
-  const rollingMaximum = createRollingMaximum();
-  const excessMaximum = createRollingMaximum();
+  const [rollingMaximum, excessMaximum] = [createRollingMaximum(), createRollingMaximum()];
+  const blend = createBlend(ofSlot, ofLearned);
   let scale = measureScale(calibration);
 
-  /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
     return {
       ...scale,
-      ...blendQuantiles(scale, ofSlot, ofLearned),
+      ...blend(scale),
       lowerQuantile: ofSlot.lowerQuantile(),
       learnedQuantiles: scale.quantiles,
       maxShift: rollingMaximum.value,
