@@ -148,6 +148,16 @@ class RouterTest(unittest.TestCase):
             asyncio.run(router.choose_async(1000, POOL))
         self.assertEqual(client.asked, 3)
 
+    def test_counts_a_late_failure_once(self):
+        client = Stuck()
+        router = create_router(client, self)
+        for _ in range(2):
+            asyncio.run(router.choose_async(1000, POOL))
+        client.end.set()
+        router.close()
+        router._threads.shutdown()
+        self.assertEqual(router._failures, 2)
+
     def test_takes_numbers_that_are_not_whole(self):
         client = Recorder({"10.0.0.1": 10.0})
         router = create_router(client, self)

@@ -67,7 +67,7 @@ class Router:
         """Ranks the candidates, best first, and counts nothing."""
         named, inputs = self._prepare(prompt_tokens, candidates)
         try:
-            answer: Union[Answer, TrivetError] = self._predict(inputs)
+            answer: Union[Answer, TrivetError] = self._predict(inputs, threading.Lock())
         except Exception as error:  # noqa: BLE001 (a request must not fail because of a prediction)
             answer = _as_trivet_error(error)
         return self._settle(named, inputs, answer)
@@ -76,12 +76,13 @@ class Router:
         """As rank(), without blocking the event loop, and with a deadline for all of it."""
         named, inputs = self._prepare(prompt_tokens, candidates)
         loop = asyncio.get_running_loop()
+        settled = threading.Lock()
         answer: Union[Answer, TrivetError]
         try:
-            asked = loop.run_in_executor(self._threads, self._predict, inputs)
+            asked = loop.run_in_executor(self._threads, self._predict, inputs, settled)
             answer = await asyncio.wait_for(asked, self.client.deadline)
         except asyncio.TimeoutError:
-            self._count_failure()
+            self._count_failure(settled)
             answer = TrivetError("deadline_exceeded", f"no prediction within {self.client.deadline} s")
         except Exception as error:  # noqa: BLE001 (a request must not fail because of a prediction)
             answer = _as_trivet_error(error)
@@ -101,18 +102,22 @@ class Router:
         with self._lock:
             return named, self._load.ask(int(prompt_tokens), named)
 
-    def _predict(self, inputs: Sequence[Input]) -> Answer:
+    def _predict(self, inputs: Sequence[Input], settled: threading.Lock) -> Answer:
+        # Whoever takes the lock first decides how the request counts: this call, or the deadline that passed before it.
         if time.monotonic() < self._ask_again_at:
             raise TrivetError("unavailable", "the last predictions failed")
         try:
             answer = self.client.predict(self.model, inputs)
         except Exception:
-            self._count_failure()
+            self._count_failure(settled)
             raise
-        self._failures = 0
+        if settled.acquire(blocking=False):
+            self._failures = 0
         return answer
 
-    def _count_failure(self) -> None:
+    def _count_failure(self, settled: threading.Lock) -> None:
+        if not settled.acquire(blocking=False):
+            return
         self._failures += 1
         if self._failures >= _FAILURES:
             self._ask_again_at = time.monotonic() + _PAUSE

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs, {
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -100,6 +101,20 @@ test('backupSqlite() removes the drafts of backups that were killed a day ago', 
   utimesSync(join(folder, draft), yesterday, yesterday);
   backupSqlite(database, join(folder, 'tomorrow'));
   assert.deepEqual(readdirSync(folder).sort(), ['database', 'today', 'tomorrow']);
+  rmSync(folder, { recursive: true });
+});
+
+test('backupSqlite() keeps what only ends like a draft', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  const database = join(folder, 'database');
+  new DatabaseSync(database).close();
+  const draft = `today.${crypto.randomUUID()}.trivet-backup`;
+  backupSqlite(database, join(folder, 'nightly.trivet-backup'));
+  mkdirSync(join(folder, draft));
+  const yesterday = Date.now() / 1000 - 25 * 3600;
+  for (const name of [draft, 'nightly.trivet-backup']) utimesSync(join(folder, name), yesterday, yesterday);
+  backupSqlite(database, join(folder, 'today'));
+  assert.deepEqual(readdirSync(folder).sort(), ['database', 'nightly.trivet-backup', 'today', draft]);
   rmSync(folder, { recursive: true });
 });
 

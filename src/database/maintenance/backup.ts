@@ -1,5 +1,5 @@
 /** Copies a SQLite store into a file while the service runs (`trivet backup`). */
-import { closeSync, fsyncSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
@@ -32,19 +32,24 @@ export function backupSqlite(databaseFile: string, target: string): Backup {
   }
 }
 
-/** Files with this ending are of backups, whatever their targets were. */
 const DRAFT = '.trivet-backup';
+/** A finished backup may have been given the same ending, but has no UUID before it. */
+const DRAFT_NAME = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.trivet-backup$/;
 /** A backup under way writes to its draft more often. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
 /** A backup that is killed leaves its draft, which may be as large as the database. */
 function removeAbandonedDrafts(folder: string): void {
   const before = realWorld.nowMs() - ABANDONED_AFTER_MS;
-  for (const name of listFolder(folder)) {
-    const path = join(folder, name);
-    const stat = name.endsWith(DRAFT) ? statSync(path, { throwIfNoEntry: false }) : undefined;
-    if (stat !== undefined && stat.mtimeMs < before) rmSync(path, { force: true });
-  }
+  for (const name of listFolder(folder)) if (DRAFT_NAME.test(name)) removeOld(join(folder, name), before);
+}
+
+/** An old draft may belong to another user. The new backup must not fail for that. */
+function removeOld(path: string, beforeMs: number): void {
+  try {
+    const stat = lstatSync(path);
+    if (stat.isFile() && stat.mtimeMs < beforeMs) rmSync(path);
+  } catch {}
 }
 
 /** A folder for backups may be one that they can write to and cannot list. */
