@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -83,7 +84,7 @@ forEachEngine('a request is learned with the load of requests that ended after i
     [spanOf({ id: 'other', startMs: at + 1100, ttftMs: 100, latencyMs: 600, server: 's2' })],
     [spanOf({ id: 'a', startMs: at, ttftMs: 500, latencyMs: 8000 })],
   ];
-  for (const spans of exports) await queue.add(selectLearnableSpans(spans, at).spans);
+  for (const spans of exports) await queue.add(selectLearnableSpans(spans, { nowMs: at }).spans);
   await queue.learnDue(never);
   assert.deepEqual(await listLearned(store), [], 'none has waited long enough');
   world.moveMs(HOLD_MS);
@@ -103,7 +104,7 @@ forEachEngine('a span that is sent twice is learned once, also after it was lear
   const { queue, world } = openQueue(store);
   const { spans } = selectLearnableSpans(
     [spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })],
-    1e15,
+    { nowMs: 1e15 },
   );
   await queue.add(spans);
   await queue.add(spans);
@@ -134,7 +135,7 @@ forEachEngine('spans that are over are deleted a batch at a time', async (store)
   const spans = Array.from({ length: 100 }, (_, i) =>
     spanOf({ id: `s${i}`, startMs: world.nowMs() + i, ttftMs: 100, latencyMs: 600 }),
   );
-  await queue.add(selectLearnableSpans(spans, world.nowMs()).spans);
+  await queue.add(selectLearnableSpans(spans, { nowMs: world.nowMs() }).spans);
   world.moveMs(HOLD_MS + 61_000);
   await queue.learnDue(never);
   assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], 0]);
@@ -156,17 +157,29 @@ forEachEngine('spans that are added while a round counts what waits are counted'
   const { queue, world, metrics } = openQueue(watched);
   const round = queue.learnDue(never);
   await counting.promise;
-  await queue.add(selectLearnableSpans([spanOf(request())], world.nowMs()).spans);
+  await queue.add(selectLearnableSpans([spanOf(request())], { nowMs: world.nowMs() }).spans);
   hasAdded.resolve();
   await round;
   assert.match(await metrics.metrics(), /^trivet_prediction_trace_requests_waiting 1$/m);
+});
+
+test('a span takes its model from itself, then from its resource, then from the setting', () => {
+  const plain = spanOf({ ...request(), more: [['gen_ai.response.model', '']] });
+  const ofResource = { ...plain, resource: new Map([...plain.resource, ['gen_ai.request.model', 'resource']]) };
+  const ofRequest = { ...ofResource, attributes: new Map([...plain.attributes, ['gen_ai.request.model', 'request']]) };
+  const ofResponse = { ...ofRequest, attributes: new Map([...ofRequest.attributes, ['gen_ai.response.model', 'm']]) };
+  const { spans, rejected: count } = selectLearnableSpans([plain, ofResource, ofRequest, ofResponse], {
+    nowMs: 1e12,
+    model: 'setting',
+  });
+  assert.deepEqual([spans.map(({ targetModel }) => targetModel), count], [['setting', 'resource', 'request', 'm'], 0]);
 });
 
 const rejected: [title: string, span: Span, reason: RegExp][] = [
   [
     'a missing model',
     spanOf({ ...request(), more: [['gen_ai.response.model', '']] }),
-    /response.model must be present/,
+    /the span or its resource must name the model, with one of gen_ai\.response\.model, .*; or PREDICTION_TRACES_MODEL must/,
   ],
   [
     'no server',
@@ -189,7 +202,7 @@ function request(): Request {
 for (const [title, span, reason] of rejected)
   forEachEngine(`a span with ${title} is rejected, the others are taken`, async (store) => {
     const { queue } = openQueue(store);
-    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], 1e12);
+    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], { nowMs: 1e12 });
     assert.match(accepted.reason, reason);
     assert.equal(accepted.rejected, 1);
     await queue.add(accepted.spans);
