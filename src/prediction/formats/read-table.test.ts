@@ -95,6 +95,11 @@ test('rows of llm-d are mapped, and 0 means a time that was not observed', async
 const refused: [title: string, row: string, reason: string][] = [
   ['a misspelt prompt length', '{"input_token_lenght": 9, "ttft_millis": 3}', 'input_token_length must be present'],
   [
+    'a prompt length that is null',
+    '{"input_token_length": null, "ttft_millis": 3}',
+    'input_token_length must be present',
+  ],
+  [
     'a count beyond 32 bits',
     '{"input_token_length": 1e12, "ttft_millis": 3}',
     'input_token_length must be at most 2147483647',
