@@ -1,6 +1,7 @@
 /** Declares the options for files of rows, and reports which rows and fields were not used. */
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { formatTable, remark } from '../../command-line/output.ts';
+import { parsePositive } from '../../command-line/positive-number.ts';
 import { Failure } from '../../errors.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { type IgnoredField, type ReadTable, type Refusals, readTable } from '../formats/read-table.ts';
@@ -18,11 +19,7 @@ export function createKvCapacityOption(): Option {
   return new Option(
     '--kv-capacity-tokens <tokens>',
     'for logs of requests and benchmarks: tokens that the KV cache of one server holds',
-  ).argParser((text) => {
-    const tokens = Number(text);
-    if (!(tokens > 0)) throw new InvalidArgumentError('it must be a number above 0.');
-    return tokens;
-  });
+  ).argParser(parsePositive);
 }
 
 /** Files of benchmarks need this. */

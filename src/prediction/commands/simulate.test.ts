@@ -108,3 +108,16 @@ test('a file that cannot be written is named before the work', async () => {
   assert.equal(code, 2);
   assert.match(stderr, /^Cannot write "\/no\/such\/folder\/trace.jsonl"/);
 });
+
+for (const option of ['--rate', '--time-scale', '--seed', '--kv-capacity-tokens'])
+  test(`${option} Infinity is refused, since such a simulation would not end`, async () => {
+    const { code, stderr } = await runTrivet(['simulate', option, 'Infinity']);
+    assert.equal(code, 2);
+    assert.match(stderr, /it must be a finite number above 0/);
+  });
+
+test('a slowdown by more than a number can say is refused', async () => {
+  const { code, stderr } = await runTrivet(['simulate', '--slow', `large-0:${'9'.repeat(400)}@5m`]);
+  assert.equal(code, 2);
+  assert.match(stderr, /must be a server, a factor above 0 and a time/);
+});

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkWritable, formatTable, print, printJson } from '../../command-line/output.ts';
+import { parsePositive } from '../../command-line/positive-number.ts';
 import { durationIn, parseTime } from '../../command-line/time-option.ts';
 import { Failure } from '../../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../simulator/policies.ts';
@@ -98,12 +99,6 @@ export function createSimulateCommand(): Command {
 
 /** A year, which no simulation would end. */
 const parseSeconds = durationIn({ bareUnit: 's', minimum: 0.001, maximum: 31_536_000 });
-
-function parsePositive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError('it must be a number above 0.');
-  return value;
-}
 
 function parseStart(text: string): number {
   const startMs = parseTime(text);
