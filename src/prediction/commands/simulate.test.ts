@@ -12,6 +12,7 @@ interface Row {
   readonly at: number;
   readonly server_ip: string;
   readonly tpot_millis?: number;
+  readonly prefix_cache_score: number;
 }
 
 /** When a recording begins that says nothing else. */
@@ -67,6 +68,11 @@ const refused: [title: string, trace: string, message: RegExp][] = [
     '{"timestamp": 0, "input_length": 9, "output_length": 2, "hash_ids": ["a"]}',
     /hash_ids must be/,
   ],
+  [
+    'of smaller blocks',
+    `${TRACE_LINE}\n${JSON.stringify({ timestamp: 3, input_length: 160, output_length: 2, hash_ids: [...Array(10).keys()] })}`,
+    /hash_ids must be 1 for 160 tokens in blocks of 512, got 10 at .*:2; say --block-tokens\n$/,
+  ],
   ['that is empty', '\n', /is empty\n$/],
 ];
 for (const [title, trace, message] of refused)
@@ -87,6 +93,17 @@ test('a trace is replayed in the order of its times', async () => {
     rows.map(({ at }) => at - START_MS),
     [0, 400, 900],
   );
+});
+
+test('a trace in seconds, with blocks of 16 tokens, is replayed by its own units', async () => {
+  const path = join(folder, 'seconds.jsonl');
+  const hash_ids = [...Array(10).keys()];
+  const line = (timestamp: number) => JSON.stringify({ timestamp, input_length: 160, output_length: 4, hash_ids });
+  writeFileSync(path, [line(0), line(30.5)].join('\n'));
+  const units = ['--trace', path, '--trace-unit', 's', '--block-tokens', '16', '--servers', 'large:1'];
+  const [first, second] = await simulate(...units);
+  assert.equal(second!.at - first!.at, 30_500);
+  assert.deepEqual([first, second].map((row) => row!.prefix_cache_score), [0, 1]);
 });
 
 test('a recording begins when --start says, in both formats, and a start that is no time is refused', async () => {
