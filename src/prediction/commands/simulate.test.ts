@@ -103,7 +103,25 @@ test('a trace in seconds, with blocks of 16 tokens, is replayed by its own units
   const units = ['--trace', path, '--trace-unit', 's', '--block-tokens', '16', '--servers', 'large:1'];
   const [first, second] = await simulate(...units);
   assert.equal(second!.at - first!.at, 30_500);
-  assert.deepEqual([first, second].map((row) => row!.prefix_cache_score), [0, 1]);
+  assert.deepEqual(
+    [first, second].map((row) => row!.prefix_cache_score),
+    [0, 1],
+  );
+});
+
+test('no more than the full blocks of a prompt are cached', async () => {
+  const path = join(folder, 'tails.jsonl');
+  const line = (timestamp: number, input_length: number) =>
+    JSON.stringify({ timestamp, input_length, output_length: 2, hash_ids: [1, timestamp] });
+  writeFileSync(path, [line(10, 1000), line(5000, 1000), line(9000, 600), line(13_000, 900)].join('\n'));
+  const trace = ['--trace', path, '--servers', 'large:1', '--kv-capacity-tokens', '100000'];
+  const logged = await simulate(...trace, '--format', 'requests');
+  assert.deepEqual(
+    (logged as unknown as { readonly cached_tokens: number }[]).map(({ cached_tokens }) => cached_tokens),
+    [0, 512, 512, 512],
+  );
+  const [, ...scores] = (await simulate(...trace)).map((row) => row.prefix_cache_score);
+  assert.deepEqual(scores, [512 / 1000, 512 / 600, 512 / 900]);
 });
 
 test('a recording begins when --start says, in both formats, and a start that is no time is refused', async () => {

@@ -49,7 +49,7 @@ export interface SimulatedServer {
   /** Returns when the step under way ends; undefined between steps. */
   stepEndsMs(): number | undefined;
   metrics(): ServerMetrics;
-  /** Share of the prompt's blocks that its cache holds now, in [0, 1]. */
+  /** Share of the prompt's tokens that its cache holds now, in [0, 1]. The tokens behind the last full block are never cached. */
   prefixScore(request: SimulatedRequest): number;
   /** Replaces the speed from the next step on: a server that drifts. */
   setTimer(timer: StepTimer): void;
@@ -87,7 +87,7 @@ function buildServer(options: ServerOptions, content: ServerContent): SimulatedS
     },
     stepEndsMs: () => content.stepEndsMs,
     metrics: () => readMetrics(content),
-    prefixScore: ({ blocks }) => (blocks.length === 0 ? 0 : content.cache.countMatching(blocks) / blocks.length),
+    prefixScore: ({ blocks, inputTokens }) => (content.cache.countMatching(blocks) * options.blockTokens) / inputTokens,
     setTimer: (next) => {
       content.timer = next;
     },
