@@ -220,19 +220,6 @@ test('fields that nothing is made of are named once', async () => {
   assert.match(stderr, /Fields that nothing is made of: kv_cache_use \(40 rows\)/);
 });
 
-test('rows of a CSV with an empty prompt length are left out, and counted', async () => {
-  const rows = Array.from({ length: 50 }, (_, i) => `${i < 5 ? '' : 100 + i},${50 + i}`);
-  const { code, stdout } = await runTrivet(['model', 'train', '--model', 'csv', '--input', '-', '--json'], {
-    env,
-    input: `input_token_length,ttft_millis\n${rows.join('\n')}\n`,
-  });
-  assert.equal(code, 0);
-  const { rows: used, refusals } = JSON.parse(stdout) as { rows: object; refusals: object[] };
-  assert.deepEqual(used, { total: 45, ttft: 45, tpot: 0 });
-  const reason = 'input_token_length must be present';
-  assert.deepEqual(refusals, [{ reason, rows: 5, firstAt: 'standard input:2' }]);
-});
-
 const LOG_HEADER = 'run,server,start_ms,first_token_ms,end_ms,input_tokens,output_tokens';
 
 /** Evaluates a log of 30 requests, its times multiplied with `unit`, and with these more columns. */

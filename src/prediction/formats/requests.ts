@@ -34,7 +34,7 @@ interface NumberedRequest extends LoggedRequest {
 const KNOWN: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
 
 /** A smaller start is no time since the epoch, but one since the run began. */
-const FIRST_EPOCH_MS = 1e11;
+export const FIRST_EPOCH_MS = 1e11;
 
 /** The rows come in the order of their starts: of all runs together when they share a clock, else run after run. */
 export async function* readRequests(
