@@ -5,8 +5,7 @@ import { parsePositive } from '../../command-line/positive-number.ts';
 import { Failure } from '../../errors.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { type IgnoredField, type ReadTable, type Refusals, readTable } from '../formats/read-table.ts';
-import { findTimeMistakes } from '../formats/time-mistake.ts';
-import { findUnitMistake } from '../formats/unit-mistake.ts';
+import { listTableMistakes } from '../formats/time-mistake.ts';
 import type { Observation } from '../schema/observation.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 
@@ -52,8 +51,7 @@ export async function readRows(
   const read = await readTable(input, { format, kvCapacityTokens, server, stdin: process.stdin, ...reading });
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, action);
-  warnOfUnits(read.table);
-  warnOfTimes(read.table);
+  warnOfMistakes(read.table);
   return read;
 }
 
@@ -87,15 +85,13 @@ export function warnOfIgnored(fields: readonly IgnoredField[]): void {
   if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
 }
 
-/** Prints one warning for all rows. They are kept: such a fast or slow server may be real. */
-export function warnOfUnits(table: ObservationTable): void {
-  const mistake = findUnitMistake(table);
-  if (mistake !== undefined) remark(mistake);
+export function remarkAll(mistakes: readonly string[]): void {
+  for (const mistake of mistakes) remark(mistake);
 }
 
-/** The rows are kept: they may be right, and times of day matter to what is learned of a server's past only. */
-export function warnOfTimes(table: ObservationTable): void {
-  for (const mistake of findTimeMistakes(table)) remark(mistake);
+/** The rows are kept: such a fast or slow server may be real, and times of day matter to what is learned of a server's past only. */
+export function warnOfMistakes(table: ObservationTable): void {
+  remarkAll(listTableMistakes(table));
 }
 
 /** A row that was learned from is no test: errors of its copies say nothing. */
