@@ -16,10 +16,11 @@ import { countWaitingSpans } from './span-store.ts';
 const never = new AbortController().signal;
 const HOLD_MS = 10_000;
 
-function openQueue(store: Store) {
+function openQueue(store: Store, limits: { readonly maxUnderWay?: number } = {}) {
   const world = createStillWorld();
   const metrics = new Registry();
-  const log = createLog('silent');
+  const warnings: string[] = [];
+  const log = createLog('warn', { write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg) });
   const nothing = () => {};
   const sink = createObservationSink({
     store,
@@ -29,8 +30,9 @@ function openQueue(store: Store) {
     onDrift: nothing,
     onObserved: nothing,
   });
-  const queue = createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens: 1000, holdMs: HOLD_MS });
-  return { queue, world, metrics };
+  const settings = { kvCapacityTokens: 1000, holdMs: HOLD_MS };
+  const queue = createSpanQueue({ store, world, log, metrics, sink, ...settings, ...limits });
+  return { queue, world, metrics, warnings };
 }
 
 interface Request {
@@ -100,12 +102,36 @@ forEachEngine('a request is learned with the load of requests that ended after i
   ]);
 });
 
+/** Learns six requests that end at once and two long ones, and then one that starts while only these are under way. */
+async function learnBusyMinute(store: Store, maxUnderWay: number) {
+  const { queue, world, warnings } = openQueue(store, { maxUnderWay });
+  const at = world.nowMs();
+  const ended = Array.from({ length: 6 }, (_, i) => ({ id: `e${i}`, startMs: at + i, ttftMs: 5, latencyMs: 9 }));
+  const long = ['l0', 'l1'].map((id) => ({ id, startMs: at + 20, ttftMs: 50, latencyMs: 9000 }));
+  const last = { id: 'last', startMs: at + 1000, ttftMs: 100, latencyMs: 600 };
+  await queue.add(selectLearnableSpans([...ended, ...long, last].map(spanOf), { nowMs: at }).spans);
+  for (const ms of [HOLD_MS + 100, 1000]) {
+    world.moveMs(ms);
+    await queue.learnDue(never);
+  }
+  const [, , , running] = (await listLearned(store)).at(-1)!;
+  return { running, warnings };
+}
+
+forEachEngine('requests under way are load, however many have just ended', async (store) => {
+  assert.deepEqual(await learnBusyMinute(store, 2), { running: 2, warnings: [] });
+});
+
+forEachEngine('more requests under way than are read are named in the log', async (store) => {
+  const { warnings } = await learnBusyMinute(store, 1);
+  assert.deepEqual(warnings, ['Cannot count all requests of traces that were under way; loads are learned too low']);
+});
+
 forEachEngine('a span that is sent twice is learned once, also after it was learned', async (store) => {
   const { queue, world } = openQueue(store);
-  const { spans } = selectLearnableSpans(
-    [spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })],
-    { nowMs: 1e15 },
-  );
+  const { spans } = selectLearnableSpans([spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })], {
+    nowMs: 1e15,
+  });
   await queue.add(spans);
   await queue.add(spans);
   world.moveMs(HOLD_MS);
