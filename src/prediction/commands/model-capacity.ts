@@ -175,7 +175,13 @@ async function readFiles(
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'find the capacity');
   if (read.refusals.length > 0) remark(`Rows left out\n${formatRefusals(read.refusals)}`);
-  return samples;
+  return orderByTime(samples);
+}
+
+/** As the samples of the store; as they stand when some have no time of day. */
+function orderByTime(samples: readonly Observation[]): Observation[] {
+  const isTimed = samples.every(({ atMs }) => atMs !== undefined);
+  return isTimed ? samples.toSorted((a, b) => a.atMs! - b.atMs!) : [...samples];
 }
 
 const REASONS: Readonly<Record<Capacity['limitedBy'], string>> = {
