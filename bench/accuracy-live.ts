@@ -12,13 +12,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../src/prediction/evaluation/accuracy.ts';
 import { bootstrapMean } from '../src/prediction/evaluation/bootstrap.ts';
-import { listRows } from '../src/prediction/evaluation/folds.ts';
 import { evaluate } from '../src/prediction/evaluation/protocols.ts';
 import { PROMPT_REPORTING } from '../src/prediction/evaluation/report-times.ts';
 import type { Format } from '../src/prediction/formats/read-observations.ts';
 import { readTable } from '../src/prediction/formats/read-table.ts';
 import { METRIC_COLUMNS } from '../src/prediction/schema/columns.ts';
 import {
+  listRows,
   type ObservationTable,
   observedTimes,
   PREDICTION_TARGETS,

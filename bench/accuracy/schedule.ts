@@ -1,8 +1,9 @@
 /** The training rows and test rows of each peer: those of our own protocols, and only what was known then. */
-import { FOLDS_OF, type Fold, leaveRunsOut, listRows, splitInTime } from '../../src/prediction/evaluation/folds.ts';
+import { FOLDS_OF, type Fold, leaveRunsOut, splitInTime } from '../../src/prediction/evaluation/folds.ts';
 import { listRefits } from '../../src/prediction/evaluation/prequential.ts';
 import { createKnownAt, type KnownAt } from '../../src/prediction/evaluation/report-times.ts';
 import {
+  listRows,
   type ObservationTable,
   observedTimes,
   type PredictionTarget,

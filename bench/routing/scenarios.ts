@@ -5,6 +5,7 @@ import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createServer, type SimulatedServer } from '../../src/prediction/simulator/server.ts';
 import {
   createWorkload,
+  findBlockMistake,
   fromTrace,
   type SimulatedRequest,
   type TraceLine,
@@ -77,7 +78,13 @@ export function readTrace(path: string): TraceLine[] {
   const lines = readFileSync(path, 'utf8')
     .split(/\r?\n/)
     .filter((line) => line !== '');
-  if (!path.endsWith('.csv')) return lines.map((line) => JSON.parse(line) as TraceLine);
+  if (!path.endsWith('.csv'))
+    return lines.map((text, i) => {
+      const line = JSON.parse(text) as TraceLine;
+      const mistake = findBlockMistake(line, BLOCK_TOKENS);
+      if (mistake !== undefined) throw new Error(`Cannot read the trace: ${mistake} at line ${i + 1}`);
+      return line;
+    });
   return lines.slice(1).map((line) => {
     const [at = '', input, output] = line.split(',');
     return { timestamp: Date.parse(`${at}Z`), input_length: Number(input), output_length: Number(output) };

@@ -87,6 +87,12 @@ export const predictionSettings = {
       'Tokens that the KV cache of one vLLM server holds, by which the load at each request of a trace is worked out. `POST /v1/traces` takes spans only with it.',
     schema: integer(1, 2_147_483_647),
   }),
+  tracesModel: optional({
+    env: 'PREDICTION_TRACES_MODEL',
+    about:
+      'Target model of spans that name none, as those of V1 of vLLM: neither they nor their resource have `gen_ai.response.model` or `gen_ai.request.model`.',
+    schema: text.refine((value) => Buffer.byteLength(value) <= 256, 'must have at most 256 bytes'),
+  }),
   tracesHoldSeconds: setting({
     env: 'PREDICTION_TRACES_HOLD_SECONDS',
     about:

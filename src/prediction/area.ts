@@ -82,7 +82,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const filledSink = scraper?.fillReports(plainSink) ?? plainSink;
   const headroom = openHeadroom(dependencies, predictor, scraper);
   const observations = createObservationService({ sink: filledSink, world });
-  const { unknownModel } = config;
+  const { unknownModel, tracesModel } = config;
   const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: dependencies.verifyToken };
   const askCapacity = createCapacityAsker(dependencies.storePlace);
@@ -107,7 +107,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
         errors: 'problem',
         routes: createCapacityRoutes({ rule, ask: askCapacity }),
       },
-      { path: '/v1', errors: 'otlp', routes: createTraceRoutes({ rule, queue: spans, world }) },
+      { path: '/v1', errors: 'otlp', routes: createTraceRoutes({ rule, queue: spans, world, model: tracesModel }) },
       llmD.mount,
       ...mountOperations(
         implementModels({ store, world, auditChange, reader: createFileReader() }),

@@ -54,6 +54,19 @@ async function startService(): Promise<Program> {
   return program;
 }
 
+/** Rows of two target models in seconds, with a field that is misspelt. */
+function writeDoubtful(): string {
+  const path = join(folder, 'doubtful.jsonl');
+  const rows = Array.from({ length: 40 }, (_, i) => ({
+    target_model: `m${i % 2}`,
+    input_token_length: 100 + i,
+    kv_cache: 0.5,
+    ttft_millis: 0.1 + i / 1000,
+  }));
+  writeFileSync(path, rows.map((row) => JSON.stringify(row)).join('\n'));
+  return path;
+}
+
 /** Starts `trivet login`, confirms its code in a browser as this person, and resolves with what it printed. */
 async function signIn(env: Record<string, string>): Promise<string> {
   const child = spawn(process.execPath, ['src/cli/trivet.ts', 'login', program.httpUrl], {
@@ -171,6 +184,11 @@ test('a person signs in by the device flow and administers the service from anot
   assert.match(judged.stderr, /Rows left out\n[\s\S]*2 +ttft_millis must be more than 0 [\s\S]*mended\.jsonl:\d+$/m);
   assert.match(judged.stderr, /^\d+ rows are copies of another one/m);
   assert.deepEqual(Object.keys(JSON.parse(judged.stdout)), Object.keys(JSON.parse(evaluated)));
+  const doubtful = evaluate.with(3, writeDoubtful());
+  const remarked = await client.run([...doubtful, '--url', program.httpUrl]);
+  assert.match(remarked.stderr, /made of: kv_cache \(40 rows\)\nAre the times in seconds\?.*\nAll of 2 target models/);
+  const atHome = { XDG_CONFIG_HOME: join(folder, 'signed-out'), TRIVET_DATA_DIR: join(folder, 'no-store') };
+  assert.equal(remarked.stderr, (await runTrivet(doubtful, { env: atHome })).stderr);
   const created = await client.run(['user', 'create', '--login', 'ada', '--name', 'Ada', '--password-stdin'], PASSWORD);
   assert.match(created.stdout, /^Created ada/);
   assert.match(await client.trivet('audit', '--by', 'root', '--kind', 'model_promoted'), /model=llama-8b@2/);

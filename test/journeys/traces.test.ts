@@ -83,6 +83,9 @@ async function waitForCount(program: Program, name: string, count: number): Prom
   await waitUntil(async () => (await readCount(program, name)) >= count);
 }
 
+const MODEL_MISSING =
+  'span 0: the span or its resource must name the model, with one of gen_ai.response.model, gen_ai.request.model; or PREDICTION_TRACES_MODEL must';
+
 const PROTOBUF = { 'content-type': 'application/x-protobuf' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -121,7 +124,7 @@ test('spans that cannot be learned from are a partial success, in the encoding o
   });
   const json = await post(program, JSON.stringify(makeExport([{ ...spans[2], ...ids(3) }])), JSON_TYPE);
   assert.deepEqual(await json.json(), {
-    partialSuccess: { rejectedSpans: '1', errorMessage: 'span 0: gen_ai.response.model must be present' },
+    partialSuccess: { rejectedSpans: '1', errorMessage: MODEL_MISSING },
   });
   // A count of the store that was under way does not have it yet.
   await waitForCount(program, 'trivet_prediction_trace_requests_waiting', 1);
@@ -133,6 +136,31 @@ test('spans of other programs are passed over', async () => {
   const other = { name: 'GET /', startTimeUnixNano: '1', endTimeUnixNano: '2', ...ids(1) };
   const answer = await post(program, JSON.stringify(makeExport([other])), JSON_TYPE);
   assert.deepEqual([answer.status, await answer.json()], [200, {}]);
+});
+
+/** A span of V1 of vLLM, as its OutputProcessor writes it: nothing in it names the model. */
+function makeSpanOfV1(id: number) {
+  const { attributes, ...span } = makeSpan(id);
+  const kept = attributes.filter(({ key }) => key !== 'gen_ai.response.model' && key !== 'tags');
+  const more = [
+    double('gen_ai.latency.time_in_queue', 0.01),
+    double('gen_ai.latency.time_in_model_prefill', 0.19),
+    double('gen_ai.latency.time_in_model_decode', 1),
+    double('gen_ai.latency.time_in_model_inference', 1.19),
+    double('gen_ai.request.top_p', 1),
+    integer('gen_ai.request.max_tokens', 11),
+    integer('gen_ai.request.n', 1),
+  ];
+  return { ...span, ...ids(id), attributes: [...kept, ...more] };
+}
+
+test('spans of V1 of vLLM, which name no model, are learned as those of PREDICTION_TRACES_MODEL', async () => {
+  await using program = await startProgram({ ...ENVIRONMENT, PREDICTION_TRACES_MODEL: 'llama' });
+  const spans = Array.from({ length: 20 }, (_, i) => makeSpanOfV1(i));
+  const answer = await post(program, JSON.stringify(makeExport(spans)), JSON_TYPE);
+  assert.deepEqual([answer.status, await answer.json()], [200, {}]);
+  await waitForCount(program, 'trivet_prediction_trace_requests_total', 20);
+  assert.equal(await readCount(program, 'trivet_prediction_observed_total\\{model="llama",target="ttft"\\}'), 20);
 });
 
 const BOMB = gzipSync(Buffer.alloc(200_000_000));

@@ -35,6 +35,7 @@ import { errorCounts } from './prediction/0074-error-counts.ts';
 import { errorCountsOfModels } from './prediction/0075-error-counts-of-models.ts';
 import { pendingOutputTokens } from './prediction/0076-pending-output-tokens.ts';
 import { frequentReads } from './prediction/0089-frequent-reads.ts';
+import { predictionByTime } from './prediction/0091-prediction-by-time.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -78,4 +79,5 @@ export const migrations: readonly Migration[] = [
   hookQueueGenerations,
   frequentReads,
   troubledHooks,
+  predictionByTime,
 ];

@@ -5,7 +5,8 @@ import { measureByLength } from '../evaluation/answer-lengths.ts';
 import { evaluate, type Protocol } from '../evaluation/protocols.ts';
 import type { Age } from '../evaluation/stale-metrics.ts';
 import type { Format } from '../formats/read-observations.ts';
-import { type Refusals, readTable } from '../formats/read-table.ts';
+import { type IgnoredField, type Refusals, readTable } from '../formats/read-table.ts';
+import { listTableMistakes } from '../formats/time-mistake.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 
@@ -53,6 +54,10 @@ export interface FileEvaluation extends Evaluation {
   readonly left_out?: LeftOutRows[] | undefined;
   /** Rows that say the same as another one; absent without such rows. */
   readonly copies?: number | undefined;
+  /** Fields that nothing is made of; absent without such fields. */
+  readonly ignored?: IgnoredField[] | undefined;
+  /** What looks wrong in the rows that were used; absent where nothing does. */
+  readonly remarks?: string[] | undefined;
 }
 
 export interface LeftOutRows {
@@ -65,7 +70,7 @@ export interface LeftOutRows {
 export async function evaluateFile(order: EvaluateFileOrder): Promise<FileEvaluation> {
   const { path, format, protocol, model, kvCapacityTokens, server, holdOut, age, name, maxRows } = order;
   checkProtocolOptions(order);
-  const { table, refusals } = await readTable([path], {
+  const { table, refusals, ignoredFields } = await readTable([path], {
     format,
     kvCapacityTokens,
     server,
@@ -80,11 +85,18 @@ export async function evaluateFile(order: EvaluateFileOrder): Promise<FileEvalua
     throw new Failure('invalid', `Cannot evaluate: no row is usable: ${refusals[0]?.reason ?? 'the file is empty'}`);
   const answers = evaluate(protocol, table, { parameters: DEFAULT_TRAINING, onProgress: () => {}, holdOut, age });
   const copies = countCopies(table);
+  const remarks = [...listTableMistakes(table), findMixedModels(table) ?? []].flat();
   return {
     ...measureAnswers(protocol, table, answers),
     ...(refusals.length > 0 && { left_out: refusals.map((refusal) => describeLeftOut(refusal, path)) }),
     ...(copies > 0 && { copies }),
+    ...(ignoredFields.length > 0 && { ignored: [...ignoredFields] }),
+    ...(remarks.length > 0 && { remarks }),
   };
+}
+
+export function findMixedModels({ models }: ObservationTable): string | undefined {
+  return models.length > 1 ? `All of ${models.length} target models are judged as one; name one of them` : undefined;
 }
 
 /** Describes them without the path, which is that of a copy of the file. */

@@ -189,6 +189,25 @@ export const evaluateObservations = describeOperation({
       copies: z.int().optional().openapi({
         description: 'Rows that say the same as another one, whose errors are too small; absent without such rows',
       }),
+      ignored: z
+        .array(
+          z.object({
+            name: z.string().openapi({ description: 'Name of the field' }),
+            rows: z.int().openapi({ description: 'How many rows have it' }),
+          }),
+        )
+        .optional()
+        .openapi({ description: 'Fields that nothing is made of; absent without such fields' }),
+      remarks: z
+        .array(
+          z.string().openapi({
+            example: 'Are the times in seconds? They must be in milliseconds: a first token typically takes 0.1 ms',
+          }),
+        )
+        .optional()
+        .openapi({
+          description: 'What looks wrong in the rows, such as times in another unit; absent where nothing does',
+        }),
     })
     .openapi('Evaluation', { description: 'All numbers but rows in percent' }),
   takesFileOf: MAX_FILE_BYTES,

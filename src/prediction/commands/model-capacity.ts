@@ -23,8 +23,7 @@ import {
   createServerOption,
   formatRefusals,
   warnOfIgnored,
-  warnOfTimes,
-  warnOfUnits,
+  warnOfMistakes,
 } from './row-input.ts';
 
 interface CapacityOptions {
@@ -147,7 +146,7 @@ async function readSamples(
     options.input === undefined ? await readStored(store, name) : await readFiles(options.input, name, options);
   const table = createObservationTable(Math.max(1, samples.length));
   for (const sample of samples) appendObservation(table, sample);
-  warnOfTimes(table);
+  warnOfMistakes(table);
   return samples;
 }
 
@@ -175,9 +174,14 @@ async function readFiles(
   });
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'find the capacity');
-  warnOfUnits(read.table);
   if (read.refusals.length > 0) remark(`Rows left out\n${formatRefusals(read.refusals)}`);
-  return samples;
+  return orderByTime(samples);
+}
+
+/** As the samples of the store; as they stand when some have no time of day. */
+function orderByTime(samples: readonly Observation[]): Observation[] {
+  const isTimed = samples.every(({ atMs }) => atMs !== undefined);
+  return isTimed ? samples.toSorted((a, b) => a.atMs! - b.atMs!) : [...samples];
 }
 
 const REASONS: Readonly<Record<Capacity['limitedBy'], string>> = {

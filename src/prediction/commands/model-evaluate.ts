@@ -19,6 +19,7 @@ import {
   type AccuracyJson,
   checkProtocolOptions,
   type Evaluation,
+  findMixedModels,
   measureAnswers,
 } from '../administration/evaluate-file.ts';
 import { evaluateObservations } from '../administration/model-operations.ts';
@@ -35,8 +36,10 @@ import {
   createServerOption,
   formatRefusals,
   readRows,
+  remarkAll,
   remarkCopies,
   warnOfCopies,
+  warnOfIgnored,
 } from './row-input.ts';
 import { findServedModel } from './served-model.ts';
 
@@ -117,8 +120,7 @@ async function readEvaluatedRows(
     check: ({ targetModel }) =>
       model === undefined || targetModel === model ? undefined : `target_model is "${targetModel}"`,
   });
-  if (table.models.length > 1)
-    remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
+  remarkAll([findMixedModels(table) ?? []].flat());
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
   warnOfCopies(table);
   return table;
@@ -161,7 +163,10 @@ async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Pr
   await using operator = await open(options);
   const source = describePath(path);
   const given = { protocol, format, model, kvCapacityTokens, server, source, holdOut: holdOut?.join(','), age };
-  const { left_out: leftOut = [], copies = 0, ...evaluation } = await operator.call(evaluateObservations, given, file);
+  const answer = await operator.call(evaluateObservations, given, file);
+  const { left_out: leftOut = [], copies = 0, ignored = [], remarks = [], ...evaluation } = answer;
+  warnOfIgnored(ignored);
+  remarkAll(remarks);
   const refusals = leftOut.map(({ first_at: place, ...rows }) => ({ ...rows, firstAt: `${path}:${place}` }));
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
   remarkCopies(copies);

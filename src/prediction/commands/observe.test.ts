@@ -71,3 +71,31 @@ test('trivet observe fails for a file without one usable row, and says why', asy
   assert.equal(code, 2);
   assert.match(stderr, /^Cannot observe: no row is usable\n[\s\S]*1 +input_token_length must be present/);
 });
+
+test('trivet observe asks about times in seconds before it stores them', async () => {
+  const { code, stdout, stderr } = await observe(Array.from({ length: 600 }, () => ({ ...ROW, ttft_millis: 0.2 })));
+  assert.equal(code, 0);
+  assert.equal((JSON.parse(stdout) as { accepted: number }).accepted, 600);
+  assert.equal(
+    stderr,
+    'Are the times in seconds? They must be in milliseconds: a first token typically takes 0.2 ms\n',
+  );
+});
+
+test('trivet observe asks about recordings that overlap', async () => {
+  const files = await Promise.all(
+    ['6', '14'].map(async (rate) => {
+      const output = join(folder, `rate-${rate}.jsonl`);
+      const pool = ['--servers', 'large:1', '--rate', rate, '--duration', '120', '--workload', 'poisson'];
+      assert.equal((await runTrivet(['simulate', ...pool, '--output', output])).code, 0);
+      return output;
+    }),
+  );
+  const env = { TRIVET_DATA_DIR: join(folder, 'overlap') };
+  const { code, stderr } = await runTrivet(['observe', '--model', 'm', '--input', ...files], { env });
+  assert.equal(code, 0, stderr);
+  assert.match(
+    stderr,
+    /^Do the times of recordings overlap\? Requests that reached the server "large-0" at the same time/m,
+  );
+});

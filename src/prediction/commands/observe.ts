@@ -9,6 +9,7 @@ import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
 import { insertSampleStatement } from '../observations/sample-store.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
+import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
 import {
   createFieldCounter,
   createFormatOption,
@@ -16,6 +17,7 @@ import {
   createServerOption,
   formatRefusals,
   warnOfIgnored,
+  warnOfMistakes,
 } from './row-input.ts';
 
 interface ObserveOptions {
@@ -28,6 +30,8 @@ interface ObserveOptions {
 }
 
 const ROWS_AT_ONCE = 500;
+/** Mistakes of a file are looked for in this many rows, before any of them is stored. */
+const CHECKED_ROWS = 20_000;
 
 export function createObserveCommand(): Command {
   return new Command('observe')
@@ -50,11 +54,14 @@ async function observe(options: ObserveOptions): Promise<void> {
   let accepted = 0;
   let waiting: Observation[] = [];
   const flush = async () => {
-    if (waiting.length === 0) return;
-    await saveAll(opened, waiting);
-    accepted += waiting.length;
+    if (accepted === 0) warnOfRows(waiting);
+    for (let from = 0; from < waiting.length; from += ROWS_AT_ONCE) {
+      const rows = waiting.slice(from, from + ROWS_AT_ONCE);
+      await saveAll(opened, rows);
+      accepted += rows.length;
+      showProgress(`Taken: ${accepted} rows`);
+    }
     waiting = [];
-    showProgress(`Taken: ${accepted} rows`);
   };
   for (const path of options.input)
     for await (const row of readObservations(path, {
@@ -64,7 +71,8 @@ async function observe(options: ObserveOptions): Promise<void> {
     })) {
       const refusal = 'refusal' in row ? row.refusal : findUnreportable(row.observation, opened.world.nowMs());
       if (refusal !== undefined) countRefusal(refused, refusal, describePlace(path, row));
-      else if ('observation' in row && waiting.push(row.observation) >= ROWS_AT_ONCE) await flush();
+      else if ('observation' in row && waiting.push(row.observation) >= (accepted === 0 ? CHECKED_ROWS : ROWS_AT_ONCE))
+        await flush();
     }
   await flush();
   const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
@@ -87,6 +95,12 @@ function findUnreportable({ targetModel, input, atMs }: Observation, nowMs: numb
   for (const [name, text] of Object.entries(texts))
     if (Buffer.byteLength(text) > MAX_NAME_BYTES) return `${name} must have at most ${MAX_NAME_BYTES} bytes`;
   return isTooFarAhead(atMs ?? nowMs, nowMs) ? 'at must not be more than a day ahead' : undefined;
+}
+
+function warnOfRows(observations: readonly Observation[]): void {
+  const table = createObservationTable(Math.max(1, observations.length));
+  for (const observation of observations) appendObservation(table, observation);
+  warnOfMistakes(table);
 }
 
 async function saveAll({ store, world }: CliStore, observations: readonly Observation[]): Promise<void> {

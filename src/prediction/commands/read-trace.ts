@@ -1,19 +1,35 @@
 /** Reads a recorded trace of requests for `trivet simulate`. */
 import { readNamedFile } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
-import type { TraceLine } from '../simulator/workload.ts';
+import { findBlockMistake, type TraceLine } from '../simulator/workload.ts';
 
-/** Throws for a file that is no trace: a request without a time would never arrive. In the order of time. */
-export function readTrace(path: string): TraceLine[] {
-  const lines = readNamedFile(path)
-    .split('\n')
-    .map((text, i) => parseTraceLine(text, `${path}:${i + 1}`));
-  const requests = lines.filter((line) => line !== undefined);
-  if (requests.length === 0) throw new Failure('invalid', `Cannot read the trace: ${path} is empty`);
-  return requests.sort((a, b) => a.timestamp - b.timestamp);
+export interface TraceUnits {
+  /** How many tokens an id of `hash_ids` stands for. */
+  readonly blockTokens: number;
+  /** The unit of `timestamp`. */
+  readonly unit: 'ms' | 's';
 }
 
-function parseTraceLine(text: string, place: string): TraceLine | undefined {
+/**
+ * Reads the requests in the order of time, their times in milliseconds. Throws for a file that is no trace: a request without a time
+ * would never arrive.
+ */
+export function readTrace(path: string, { blockTokens, unit }: TraceUnits): TraceLine[] {
+  const lines = readNamedFile(path)
+    .split('\n')
+    .map((text, i) => parseTraceLine(text, { blockTokens, place: `${path}:${i + 1}` }));
+  const requests = lines.filter((line) => line !== undefined);
+  if (requests.length === 0) throw new Failure('invalid', `Cannot read the trace: ${path} is empty`);
+  const unitMs = unit === 's' ? 1000 : 1;
+  return requests
+    .map((line) => ({ ...line, timestamp: line.timestamp * unitMs }))
+    .sort((a, b) => a.timestamp - b.timestamp);
+}
+
+function parseTraceLine(
+  text: string,
+  { blockTokens, place }: { readonly blockTokens: number; readonly place: string },
+): TraceLine | undefined {
   if (text.trim() === '') return undefined;
   const line = parseJson(text);
   for (const name of ['timestamp', 'input_length', 'output_length'] as const)
@@ -22,6 +38,9 @@ function parseTraceLine(text: string, place: string): TraceLine | undefined {
   const { hash_ids: ids } = line!;
   if (ids !== undefined && !(Array.isArray(ids) && ids.every(Number.isInteger)))
     throw new Failure('invalid', `Cannot read the trace: hash_ids must be whole numbers at ${place}`);
+  const mistake = findBlockMistake(line as TraceLine, blockTokens);
+  if (mistake !== undefined)
+    throw new Failure('invalid', `Cannot read the trace: ${mistake} at ${place}; say --block-tokens`);
   return line as TraceLine;
 }
 

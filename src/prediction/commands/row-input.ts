@@ -1,11 +1,11 @@
 /** Declares the options for files of rows, and reports which rows and fields were not used. */
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { formatTable, remark } from '../../command-line/output.ts';
+import { parsePositive } from '../../command-line/positive-number.ts';
 import { Failure } from '../../errors.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { type IgnoredField, type ReadTable, type Refusals, readTable } from '../formats/read-table.ts';
-import { findTimeMistakes } from '../formats/time-mistake.ts';
-import { findUnitMistake } from '../formats/unit-mistake.ts';
+import { listTableMistakes } from '../formats/time-mistake.ts';
 import type { Observation } from '../schema/observation.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 
@@ -18,11 +18,7 @@ export function createKvCapacityOption(): Option {
   return new Option(
     '--kv-capacity-tokens <tokens>',
     'for logs of requests and benchmarks: tokens that the KV cache of one server holds',
-  ).argParser((text) => {
-    const tokens = Number(text);
-    if (!(tokens > 0)) throw new InvalidArgumentError('it must be a number above 0.');
-    return tokens;
-  });
+  ).argParser(parsePositive);
 }
 
 /** Files of benchmarks need this. */
@@ -55,8 +51,7 @@ export async function readRows(
   const read = await readTable(input, { format, kvCapacityTokens, server, stdin: process.stdin, ...reading });
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, action);
-  warnOfUnits(read.table);
-  warnOfTimes(read.table);
+  warnOfMistakes(read.table);
   return read;
 }
 
@@ -90,15 +85,13 @@ export function warnOfIgnored(fields: readonly IgnoredField[]): void {
   if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
 }
 
-/** Prints one warning for all rows. They are kept: such a fast or slow server may be real. */
-export function warnOfUnits(table: ObservationTable): void {
-  const mistake = findUnitMistake(table);
-  if (mistake !== undefined) remark(mistake);
+export function remarkAll(mistakes: readonly string[]): void {
+  for (const mistake of mistakes) remark(mistake);
 }
 
-/** The rows are kept: they may be right, and times of day matter to what is learned of a server's past only. */
-export function warnOfTimes(table: ObservationTable): void {
-  for (const mistake of findTimeMistakes(table)) remark(mistake);
+/** The rows are kept: such a fast or slow server may be real, and times of day matter to what is learned of a server's past only. */
+export function warnOfMistakes(table: ObservationTable): void {
+  remarkAll(listTableMistakes(table));
 }
 
 /** A row that was learned from is no test: errors of its copies say nothing. */

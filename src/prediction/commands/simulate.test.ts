@@ -12,6 +12,7 @@ interface Row {
   readonly at: number;
   readonly server_ip: string;
   readonly tpot_millis?: number;
+  readonly prefix_cache_score: number;
 }
 
 /** When a recording begins that says nothing else. */
@@ -67,6 +68,11 @@ const refused: [title: string, trace: string, message: RegExp][] = [
     '{"timestamp": 0, "input_length": 9, "output_length": 2, "hash_ids": ["a"]}',
     /hash_ids must be/,
   ],
+  [
+    'of smaller blocks',
+    `${TRACE_LINE}\n${JSON.stringify({ timestamp: 3, input_length: 160, output_length: 2, hash_ids: [...Array(10).keys()] })}`,
+    /hash_ids must be 1 for 160 tokens in blocks of 512, got 10 at .*:2; say --block-tokens\n$/,
+  ],
   ['that is empty', '\n', /is empty\n$/],
 ];
 for (const [title, trace, message] of refused)
@@ -89,6 +95,35 @@ test('a trace is replayed in the order of its times', async () => {
   );
 });
 
+test('a trace in seconds, with blocks of 16 tokens, is replayed by its own units', async () => {
+  const path = join(folder, 'seconds.jsonl');
+  const hash_ids = [...Array(10).keys()];
+  const line = (timestamp: number) => JSON.stringify({ timestamp, input_length: 160, output_length: 4, hash_ids });
+  writeFileSync(path, [line(0), line(30.5)].join('\n'));
+  const units = ['--trace', path, '--trace-unit', 's', '--block-tokens', '16', '--servers', 'large:1'];
+  const [first, second] = await simulate(...units);
+  assert.equal(second!.at - first!.at, 30_500);
+  assert.deepEqual(
+    [first, second].map((row) => row!.prefix_cache_score),
+    [0, 1],
+  );
+});
+
+test('no more than the full blocks of a prompt are cached', async () => {
+  const path = join(folder, 'tails.jsonl');
+  const line = (timestamp: number, input_length: number) =>
+    JSON.stringify({ timestamp, input_length, output_length: 2, hash_ids: [1, timestamp] });
+  writeFileSync(path, [line(10, 1000), line(5000, 1000), line(9000, 600), line(13_000, 900)].join('\n'));
+  const trace = ['--trace', path, '--servers', 'large:1', '--kv-capacity-tokens', '100000'];
+  const logged = await simulate(...trace, '--format', 'requests');
+  assert.deepEqual(
+    (logged as unknown as { readonly cached_tokens: number }[]).map(({ cached_tokens }) => cached_tokens),
+    [0, 512, 512, 512],
+  );
+  const [, ...scores] = (await simulate(...trace)).map((row) => row.prefix_cache_score);
+  assert.deepEqual(scores, [512 / 1000, 512 / 600, 512 / 900]);
+});
+
 test('a recording begins when --start says, in both formats, and a start that is no time is refused', async () => {
   const startMs = Date.parse('2026-03-04T05:06:00Z');
   const rows = await simulate('--start', '2026-03-04T05:06Z');
@@ -107,4 +142,17 @@ test('a file that cannot be written is named before the work', async () => {
   const { code, stderr } = await runTrivet(['simulate', '--output', '/no/such/folder/trace.jsonl']);
   assert.equal(code, 2);
   assert.match(stderr, /^Cannot write "\/no\/such\/folder\/trace.jsonl"/);
+});
+
+for (const option of ['--rate', '--time-scale', '--seed', '--kv-capacity-tokens'])
+  test(`${option} Infinity is refused, since such a simulation would not end`, async () => {
+    const { code, stderr } = await runTrivet(['simulate', option, 'Infinity']);
+    assert.equal(code, 2);
+    assert.match(stderr, /it must be a finite number above 0/);
+  });
+
+test('a slowdown by more than a number can say is refused', async () => {
+  const { code, stderr } = await runTrivet(['simulate', '--slow', `large-0:${'9'.repeat(400)}@5m`]);
+  assert.equal(code, 2);
+  assert.match(stderr, /must be a server, a factor above 0 and a time/);
 });

@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkWritable, formatTable, print, printJson } from '../../command-line/output.ts';
+import { parsePositive } from '../../command-line/positive-number.ts';
 import { durationIn, parseTime } from '../../command-line/time-option.ts';
+import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../simulator/policies.ts';
 import { createRandom } from '../simulator/random-draws.ts';
@@ -21,7 +23,9 @@ interface SimulateOptions {
   readonly kvCapacityTokens?: number;
   readonly workload: 'poisson' | 'bursts';
   readonly trace?: string;
+  readonly traceUnit: 'ms' | 's';
   readonly timeScale: number;
+  readonly blockTokens: number;
   readonly rate: number;
   readonly duration: number;
   readonly seed: number;
@@ -39,8 +43,10 @@ const POLICIES = {
   'load+prefix': createLoadAndPrefix,
 };
 
-/** Blocks of the traces with hash ids; for our own workloads finer ones would only cost time. */
-const BLOCK_TOKENS = 512;
+/** Blocks of the Mooncake traces; for our own workloads finer ones would only cost time. */
+const DEFAULT_BLOCK_TOKENS = 512;
+/** The longest prompt that a model takes. */
+const MAX_BLOCK_TOKENS = 1_000_000;
 const DEFAULT_KV_TOKENS = 100_000;
 
 export function createSimulateCommand(): Command {
@@ -64,6 +70,13 @@ export function createSimulateCommand(): Command {
     .option(
       '--trace <file>',
       'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead; --rate, --duration and --seed are then ignored',
+    )
+    .addOption(new Option('--trace-unit <unit>', 'the unit of timestamp').choices(['ms', 's']).default('ms'))
+    .option(
+      '--block-tokens <tokens>',
+      'tokens of a block of the prefix cache, for which an id in hash_ids stands',
+      wholeNumber(1, MAX_BLOCK_TOKENS),
+      DEFAULT_BLOCK_TOKENS,
     )
     .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
     .option('--rate <requests>', 'mean requests a second', parsePositive, 12)
@@ -99,12 +112,6 @@ export function createSimulateCommand(): Command {
 /** A year, which no simulation would end. */
 const parseSeconds = durationIn({ bareUnit: 's', minimum: 0.001, maximum: 31_536_000 });
 
-function parsePositive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError('it must be a number above 0.');
-  return value;
-}
-
 function parseStart(text: string): number {
   const startMs = parseTime(text);
   if (startMs < FIRST_START_MS) throw new InvalidArgumentError('it must be a time after 2001.');
@@ -128,10 +135,10 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
       kvCapacityTokens: capacities[index]!,
       maxBatchTokens: 2048,
       maxSequences: 256,
-      blockTokens: BLOCK_TOKENS,
+      blockTokens: options.blockTokens,
     }),
   );
-  checkFits(requests, Math.min(...capacities));
+  checkFits(requests, { smallest: Math.min(...capacities), blockTokens: options.blockTokens });
   const changes = planSlowdowns(options.servers, servers, options.slow ?? []);
   const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50, changes });
   if (options.output !== undefined)
@@ -147,7 +154,8 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
 }
 
 function readRequests(options: SimulateOptions): SimulatedRequest[] {
-  if (options.trace !== undefined) return fromTrace(readTrace(options.trace), options.timeScale, BLOCK_TOKENS);
+  const { trace, traceUnit: unit, timeScale, blockTokens } = options;
+  if (trace !== undefined) return fromTrace(readTrace(trace, { blockTokens, unit }), timeScale, blockTokens);
   const workload: WorkloadOptions = {
     kind: options.workload,
     requestsPerSecond: options.rate,
@@ -156,14 +164,17 @@ function readRequests(options: SimulateOptions): SimulatedRequest[] {
     medianOutputTokens: 120,
     prefixGroups: 24,
     sharedShare: 0.5,
-    blockTokens: BLOCK_TOKENS,
+    blockTokens,
   };
   return createWorkload(workload, createRandom(options.seed));
 }
 
 /** A request that no server could ever hold would wait for ever. */
-function checkFits(requests: readonly SimulatedRequest[], smallest: number): void {
-  const tooLong = requests.find((request) => request.inputTokens + request.outputTokens + BLOCK_TOKENS > smallest);
+function checkFits(
+  requests: readonly SimulatedRequest[],
+  { smallest, blockTokens }: { readonly smallest: number; readonly blockTokens: number },
+): void {
+  const tooLong = requests.find((request) => request.inputTokens + request.outputTokens + blockTokens > smallest);
   if (tooLong === undefined) return;
   const tokens = tooLong.inputTokens + tooLong.outputTokens;
   throw new Failure(

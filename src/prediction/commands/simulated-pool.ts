@@ -40,7 +40,7 @@ const parseSlowdownTime = durationIn({ bareUnit: 's', minimum: 0, maximum: 31_53
 export function parseSlowdowns(text: string): Slowdown[] {
   return text.split(',').map((part) => {
     const [, server = '', factor, after = ''] = /^(.+):([\d.]+)@([\w.]+)$/.exec(part) ?? [];
-    if (!(Number(factor) > 0))
+    if (!(Number(factor) > 0 && Number.isFinite(Number(factor))))
       throw new InvalidArgumentError(`"${part}" must be a server, a factor above 0 and a time, as in large-0:2@5m.`);
     return { server, factor: Number(factor), atMs: 1000 * parseSlowdownTime(after) };
   });

@@ -1,6 +1,6 @@
 /** Splits rows into those that a protocol trains on and those that it tests (held-out rows). */
 import { Failure } from '../../errors.ts';
-import type { ObservationTable } from '../schema/observation-table.ts';
+import { listRows, type ObservationTable } from '../schema/observation-table.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 
 /** Numbers of rows. */
@@ -41,16 +41,6 @@ export function splitInTime(table: ObservationTable): TimeSplit {
 function inOrder(table: ObservationTable, rows: readonly number[]): number[] {
   const chosen = new Set(rows);
   return listRows(table).filter((row) => chosen.has(row));
-}
-
-/** Rows in the order of time: as the file has them, or by their times when it has any. */
-export function listRows(table: ObservationTable): number[] {
-  const rows = Array.from({ length: table.count }, (_, i) => i);
-  return hasTimes(table) ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
-}
-
-export function hasTimes(table: ObservationTable): boolean {
-  return !table.atMs.subarray(0, table.count).some(Number.isNaN);
 }
 
 function splitRandomly(count: number, seed: number): Fold {

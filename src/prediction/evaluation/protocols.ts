@@ -5,10 +5,10 @@
  */
 import { Failure } from '../../errors.ts';
 import { createLiveModel } from '../online/live-model.ts';
-import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
+import { hasTimes, listRows, type ObservationTable, selectRows } from '../schema/observation-table.ts';
 import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
-import { FOLDS_OF, hasTimes, leaveRunsOut, listRows, splitInTime } from './folds.ts';
+import { FOLDS_OF, leaveRunsOut, splitInTime } from './folds.ts';
 import { answerRows } from './offline-answers.ts';
 import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';
 import { createKnownAt, type Reporting, retellHistory } from './report-times.ts';

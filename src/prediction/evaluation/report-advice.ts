@@ -1,8 +1,12 @@
 /** Decides what the report advises next, from the figures of an evaluation. */
-import { type ObservationTable, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
+import {
+  hasTimes,
+  type ObservationTable,
+  PREDICTION_TARGETS,
+  type PredictionTarget,
+} from '../schema/observation-table.ts';
 import { type Answer, measureAccuracy } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';
-import { hasTimes } from './folds.ts';
 import { escapeHtml } from './plots.ts';
 import { type Compared, compareAccuracy } from './report-baselines.ts';
 import type { Evaluation } from './report-tables.ts';

@@ -38,6 +38,11 @@ const OWN_NAME_OF_CAMEL = new Map(
     .filter(([camel, name]) => camel !== name),
 );
 
+/** Whether something may be made of a field of a row, by whichever names it has. */
+export function isKnownField(name: string): boolean {
+  return FIELDS.trivet.has(name) || FIELDS['llm-d'].has(name) || OWN_NAME_OF_CAMEL.has(name);
+}
+
 /** The names that a field of ours has in a record with such names. */
 export function listGivenNames(ownName: string, names: FieldNames): readonly string[] {
   return (names === 'llm-d' ? LLM_D_NAMES.get(ownName) : undefined) ?? [ownName];

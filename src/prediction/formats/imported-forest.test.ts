@@ -35,6 +35,36 @@ function predict({ forest }: ImportedForest, rows: Answers['rows']): Float64Arra
   return outputs;
 }
 
+test('a model of XGBoost that stopped early answers as its best round does', () => {
+  const saved = JSON.parse(readFixture('xgboost-squarederror.json')) as {
+    learner: {
+      attributes: object;
+      gradient_booster: { model: { gbtree_model_param: object; trees: object[] } };
+    };
+  };
+  const { learner } = saved;
+  const { model } = learner.gradient_booster;
+  const { rows } = readAnswers('xgboost-squarederror.json');
+  const answerOf = (trees: object[], attributes: object, parameters: object = {}) => {
+    const gbtree_model_param = { ...model.gbtree_model_param, ...parameters };
+    const gradient_booster = { ...learner.gradient_booster, model: { ...model, gbtree_model_param, trees } };
+    const text = JSON.stringify({ ...saved, learner: { ...learner, attributes, gradient_booster } });
+    return predict(parseXgboostJson(text), rows);
+  };
+  const trees = model.trees;
+  const further = [...trees, trees[0]!, trees[1]!];
+  assert.deepEqual(answerOf(further, { best_iteration: '4' }), answerOf(trees, {}));
+  assert.deepEqual(
+    answerOf(further, { best_iteration: '1' }, { num_parallel_tree: '2' }),
+    answerOf(trees.slice(0, 4), {}),
+  );
+  assert.notDeepEqual(answerOf(further, {}), answerOf(trees, {}));
+  assert.throws(
+    () => answerOf(trees, { best_iteration: 'x' }),
+    /best_iteration and num_parallel_tree must be whole numbers/,
+  );
+});
+
 const parsers = { xgboost: parseXgboostJson, lightgbm: parseLightgbmText };
 const models: readonly [library: keyof typeof parsers, file: string][] = [
   ['xgboost', 'xgboost-squarederror.json'],

@@ -51,21 +51,26 @@ interface ParquetOptions {
   readonly name: string;
   /** A file with more rows is refused before any is read. */
   readonly maxRows: number;
+  /** The other columns are not decoded: a row has null in them. */
+  readonly isKnown: (column: string) => boolean;
 }
 
 /** The rows of a Parquet file, numbered from 1. */
 export async function* readParquetRecords(
   path: string,
-  { name, maxRows }: ParquetOptions,
+  { name, ...options }: ParquetOptions,
 ): AsyncGenerator<NumberedRecord> {
   try {
-    yield* readChecked(await asyncBufferFromFile(path), maxRows);
+    yield* readChecked(await asyncBufferFromFile(path), options);
   } catch (error) {
     throw new Failure('invalid', `Cannot read "${name}" as Parquet: ${describeError(error)}`);
   }
 }
 
-async function* readChecked(file: AsyncBuffer, maxRows: number): AsyncGenerator<NumberedRecord> {
+async function* readChecked(
+  file: AsyncBuffer,
+  { maxRows, isKnown }: Omit<ParquetOptions, 'name'>,
+): AsyncGenerator<NumberedRecord> {
   await checkFooter(file);
   const metadata = await parquetMetadataAsync(file);
   checkMetadata(metadata, file.byteLength);
@@ -80,7 +85,7 @@ async function* readChecked(file: AsyncBuffer, maxRows: number): AsyncGenerator<
     const step = Math.max(ROWS_AT_ONCE, Math.ceil(Number(group.num_rows) / MAX_PIECES));
     for (let rowStart = groupStart; rowStart < groupEnd; rowStart += step) {
       const rowEnd = Math.min(groupEnd, rowStart + step);
-      yield* readRows({ file, metadata, compressors, rowStart, rowEnd });
+      yield* readRows({ file, metadata, compressors, rowStart, rowEnd }, isKnown);
     }
     groupStart = groupEnd;
   }
@@ -95,11 +100,13 @@ interface Rows {
 }
 
 /** Reads one column after the other: with several at once, the library leaves all failures but the first unhandled. */
-async function* readRows(rows: Rows): AsyncGenerator<NumberedRecord> {
-  const records: Record<string, unknown>[] = [];
-  for (const { name } of rows.metadata.schema.slice(1))
+async function* readRows(rows: Rows, isKnown: ParquetOptions['isKnown']): AsyncGenerator<NumberedRecord> {
+  const names = rows.metadata.schema.slice(1).map(({ name }) => name);
+  const empty = Object.fromEntries(names.map((name) => [name, null as unknown]));
+  const records = Array.from({ length: rows.rowEnd - rows.rowStart }, () => ({ ...empty }));
+  for (const name of names.filter(isKnown))
     for (const [row, cell] of (await parquetReadObjects({ ...rows, columns: [name] })).entries())
-      records[row] = { ...records[row], ...cell };
+      records[row]![name] = cell[name];
   for (const [row, record] of records.entries()) yield { line: rows.rowStart + row + 1, record };
 }
 

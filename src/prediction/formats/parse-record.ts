@@ -37,7 +37,7 @@ export function parseRecord(record: RawRecord, names: FieldNames | undefined, ta
 
 /** A row says how long its prompt was; when it does not, the name is most likely misspelt, and 0 would teach nonsense. */
 function findMissing(record: RawRecord): string | undefined {
-  return record.input_token_length === undefined ? 'input_token_length must be present' : undefined;
+  return isAbsent(record.input_token_length) ? 'input_token_length must be present' : undefined;
 }
 
 /** A candidate alone, without times. */
@@ -109,9 +109,14 @@ function parseDuration(
   return names === 'llm-d' && value === 0 ? undefined : value;
 }
 
+/** Whether a record has no such value. Null is one of JSON and Parquet, an empty text one of CSV. */
+function isAbsent(value: unknown): value is undefined | null | '' {
+  return value === undefined || value === null || value === '';
+}
+
 /** Undefined when absent, NaN when it is no number. Texts come from CSV, big integers from Parquet. */
 function toNumber(value: unknown): number | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
+  if (isAbsent(value)) return undefined;
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return Number(value);
   return typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
@@ -123,7 +128,7 @@ const FIRST_SECOND = 1e9;
 const FIRST_MILLISECOND = 1e11;
 
 function parseAt(value: unknown, problems: string[]): number | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
+  if (isAbsent(value)) return undefined;
   if (value instanceof Date) return checkTime(value.getTime(), problems);
   const number = toNumber(value);
   if (Number.isNaN(number) && typeof value === 'string') return checkTime(readIsoTime(value.trim()), problems);

@@ -4,12 +4,12 @@ import { BENCHMARK_FORMATS, type BenchmarkFormat, toFileWords } from './benchmar
 import { type ByteSource, openBytes } from './byte-source.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
 import { detectText, HEAD_BYTES } from './detect-format.ts';
-import { type FieldNames, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
+import { type FieldNames, isKnownField, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
 import { parseRecord, type ReadRow, type RowPlace } from './parse-record.ts';
 import { readBenchmark } from './read-benchmark.ts';
-import { type RequestsOptions, readRequests } from './requests.ts';
+import { KNOWN_REQUEST_FIELDS, type RequestsOptions, readRequests } from './requests.ts';
 
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
 export const TABLE_FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
@@ -152,12 +152,16 @@ async function* limitRows(
 function openParquet({ path, name }: NamedFile, maxRows: number): AsyncIterable<NumberedRecord> {
   if (path === '-')
     throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
-  return readParquetRecords(path, { name, maxRows });
+  return readParquetRecords(path, { name, maxRows, isKnown: isKnownColumn });
 }
 
 function detectSource({ name, source: { head } }: NamedFile): Exclude<Detected, 'jsonl' | 'llm-d'> {
   if (Buffer.from(head.subarray(0, 4)).equals(PARQUET_MAGIC)) return 'parquet';
   return detectText(new TextDecoder().decode(head), name);
+}
+
+function isKnownColumn(name: string): boolean {
+  return isKnownField(name) || KNOWN_REQUEST_FIELDS.has(name);
 }
 
 const PARQUET_MAGIC = Buffer.from('PAR1');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { parquetWriteFile } from 'hyparquet-writer';
+import { parquetWriteBuffer, parquetWriteFile } from 'hyparquet-writer';
 import type { Format } from './read-observations.ts';
 import { readTable } from './read-table.ts';
 
@@ -94,6 +94,11 @@ test('rows of llm-d are mapped, and 0 means a time that was not observed', async
 
 const refused: [title: string, row: string, reason: string][] = [
   ['a misspelt prompt length', '{"input_token_lenght": 9, "ttft_millis": 3}', 'input_token_length must be present'],
+  [
+    'a prompt length that is null',
+    '{"input_token_length": null, "ttft_millis": 3}',
+    'input_token_length must be present',
+  ],
   [
     'a count beyond 32 bits',
     '{"input_token_length": 1e12, "ttft_millis": 3}',
@@ -192,6 +197,33 @@ test('Parquet is recognised and read, big integers too', async () => {
     });
     assert.deepEqual(refusals, []);
     assert.deepEqual([...table.numRequestRunning.subarray(0, table.count)], [8, 9]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a column of Parquet that nothing is made of is named, and not decoded', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-columns-'));
+  try {
+    const filename = join(folder, 'columns.parquet');
+    const columnData = [
+      { name: 'input_token_length', data: [10, 20], type: 'INT32' as const },
+      { name: 'note', data: ['undecodable', 'undecodable'], type: 'JSON' as const },
+      { name: 'ttft_millis', data: [5, 6], type: 'DOUBLE' as const },
+    ];
+    const bytes = Buffer.from(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED', statistics: false }));
+    // Its cells are no JSON now, of the same length.
+    for (let at = bytes.indexOf('"undecodable"'); at !== -1; at = bytes.indexOf('"undecodable"', at))
+      bytes.write('!', at);
+    writeFileSync(filename, bytes);
+    const { table, ignoredFields, refusals } = await readTable([filename], {
+      format: undefined,
+      targetModel: 'm',
+      stdin: process.stdin,
+    });
+    assert.deepEqual(refusals, []);
+    assert.deepEqual([...table.inputTokenLength.subarray(0, table.count)], [10, 20]);
+    assert.deepEqual(ignoredFields, [{ name: 'note', rows: 2 }]);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -1,9 +1,16 @@
 /** Reads rows into a table of observations, and counts refused rows and ignored fields. */
 import type { Observation } from '../schema/observation.ts';
-import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
+import {
+  appendObservation,
+  createObservationTable,
+  listRows,
+  type ObservationTable,
+  selectRows,
+} from '../schema/observation-table.ts';
 import { KNOWN_FIELDS } from './field-names.ts';
 import { describePlace, type Format, isTableFormat, readObservations } from './read-observations.ts';
 import { REQUEST_FIELDS } from './request-log.ts';
+import { FIRST_EPOCH_MS } from './requests.ts';
 
 /** Why rows were refused: how many for each reason, and where the first of them stands. */
 export interface Refusals {
@@ -40,7 +47,7 @@ export interface ReadTableOptions {
   readonly onProgress?: (rows: number) => void;
 }
 
-/** Reads every file, one after the other, into one table. */
+/** Reads every file, one after the other, into one table in the order of time. */
 export async function readTable(paths: readonly string[], options: ReadTableOptions): Promise<ReadTable> {
   const table = createObservationTable();
   const byReason = new Map<string, Refusals>();
@@ -55,7 +62,15 @@ export async function readTable(paths: readonly string[], options: ReadTableOpti
     }
   const ignoredFields = Array.from(ignored, ([name, rows]) => ({ name, rows }));
   const knownFields = isTableFormat(options.format) ? KNOWN_FIELDS : REQUEST_FIELDS;
-  return { table, ignoredFields, knownFields, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
+  const refusals = [...byReason.values()].sort((a, b) => b.rows - a.rows);
+  return { table: orderByTime(table), ignoredFields, knownFields, refusals };
+}
+
+/** The same rows in the order of time; as they stand when some have no time of day, as runs with clocks of their own. */
+function orderByTime(table: ObservationTable): ObservationTable {
+  if (!table.atMs.subarray(0, table.count).every((atMs) => atMs >= FIRST_EPOCH_MS)) return table;
+  const rows = listRows(table);
+  return rows.every((row, i) => row === i) ? table : selectRows(table, rows);
 }
 
 /** Counts a row that is refused for this reason. */

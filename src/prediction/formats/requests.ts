@@ -31,10 +31,10 @@ interface NumberedRequest extends LoggedRequest {
   readonly place?: string;
 }
 
-const KNOWN: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
+export const KNOWN_REQUEST_FIELDS: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
 
 /** A smaller start is no time since the epoch, but one since the run began. */
-const FIRST_EPOCH_MS = 1e11;
+export const FIRST_EPOCH_MS = 1e11;
 
 /** The rows come in the order of their starts: of all runs together when they share a clock, else run after run. */
 export async function* readRequests(
@@ -44,7 +44,7 @@ export async function* readRequests(
   const requests: NumberedRequest[] = [];
   for await (const { line, place, record, problem } of records) {
     const at = place === undefined ? { line } : { line, place };
-    for (const name of Object.keys(record ?? {})) if (!KNOWN.has(name)) options.onIgnoredField?.(name);
+    for (const name of Object.keys(record ?? {})) if (!KNOWN_REQUEST_FIELDS.has(name)) options.onIgnoredField?.(name);
     const parsed = record === undefined ? { refusal: problem ?? 'not a record' } : parseRequest(record);
     if ('refusal' in parsed) yield { ...at, refusal: parsed.refusal };
     else requests.push({ ...parsed.request, ...at });

@@ -4,6 +4,12 @@
  * of a server's past, and the capacity, would be wrong without a word.
  */
 import type { ObservationTable } from '../schema/observation-table.ts';
+import { findUnitMistake } from './unit-mistake.ts';
+
+/** What a reader must know of these rows: a wrong unit, times of day that contradict loads. */
+export function listTableMistakes(table: ObservationTable): string[] {
+  return [findUnitMistake(table) ?? [], findTimeMistakes(table)].flat();
+}
 
 /** A sentence for each contradiction, with the server that shows it first. */
 export function findTimeMistakes(table: ObservationTable): string[] {

@@ -19,7 +19,16 @@ const treeSchema = z.object({
 const modelSchema = z.object({
   learner: z.object({
     feature_names: z.array(z.string()).optional(),
-    gradient_booster: z.object({ name: z.string(), model: z.object({ trees: z.array(treeSchema) }).optional() }),
+    attributes: z.object({ best_iteration: z.string().optional() }).optional(),
+    gradient_booster: z.object({
+      name: z.string(),
+      model: z
+        .object({
+          gbtree_model_param: z.object({ num_parallel_tree: z.string().optional() }).optional(),
+          trees: z.array(treeSchema),
+        })
+        .optional(),
+    }),
     learner_model_param: z.object({
       base_score: z.string(),
       num_class: z.string().optional(),
@@ -29,6 +38,8 @@ const modelSchema = z.object({
     objective: z.object({ name: z.string() }),
   }),
 });
+
+type Learner = z.infer<typeof modelSchema>['learner'];
 
 const LINKS: ReadonlyMap<string, GeneralForest['link']> = new Map([
   ['reg:squarederror', 'identity'],
@@ -56,7 +67,7 @@ export function parseXgboostJson(text: string): ImportedForest {
     base: link === 'exp' ? Math.log(baseScore) : baseScore,
     link,
     precision: 'single' as const,
-    trees: model.trees.map(readTree),
+    trees: model.trees.slice(0, countUsedTrees(learner)).map(readTree),
   };
   return createImportedForest('XGBoost', forest, learner.feature_names ?? []);
 }
@@ -72,6 +83,16 @@ function parseModel(text: string): z.infer<typeof modelSchema> {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw refuse(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not a model'}`);
+}
+
+/** With early stopping, `XGBRegressor.predict` asks the rounds up to the best one. Undefined without it: then all trees are used. */
+function countUsedTrees({ attributes, gradient_booster }: Learner): number | undefined {
+  const best = attributes?.best_iteration;
+  if (best === undefined) return undefined;
+  const treesOfRound = gradient_booster.model?.gbtree_model_param?.num_parallel_tree ?? '1';
+  const count = (Number(best) + 1) * Number(treesOfRound);
+  if (Number.isSafeInteger(count) && count > 0) return count;
+  throw refuse(`best_iteration and num_parallel_tree must be whole numbers, got "${best}" and "${treesOfRound}"`);
 }
 
 /** "5E-1", since version 3 "[5E-1]". */

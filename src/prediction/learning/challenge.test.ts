@@ -11,7 +11,11 @@ test('a champion is not judged by rows that it has learned from, and gives way w
   );
   const champion = trainModel('m@1', tabulate(known));
   const table = tabulate([...known, ...news]);
-  const { judgedRows, winner, championError, challengerError } = challengeChampion(table, champion, news.length);
+  const { judgedRows, winner, championError, challengerError } = challengeChampion(
+    table,
+    champion,
+    (row) => row >= known.length,
+  );
   assert.equal(judgedRows, Math.ceil(news.length / 2), 'the challenger has learned from the other half');
   assert.ok(challengerError < 0.6 * championError, `${challengerError} beside ${championError}`);
   assert.ok(winner !== undefined);

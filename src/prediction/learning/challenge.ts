@@ -25,39 +25,46 @@ const TEST_SHARE = 0.2;
 const MAX_TEST_ROWS = 2000;
 
 /**
- * `table` is in the order of time. Without a champion, the challenger must beat the prior. `unseenRows` is how many of the newest
- * rows the champion was not trained on: tested on its training rows, it would always win.
+ * `table` is in the order of time. Without a champion, the challenger must beat the prior. `isUnseen` says which rows the champion
+ * was not trained on: tested on its training rows, it would always win.
  */
 export function challengeChampion(
   table: ObservationTable,
   champion: LatencyModel = createPriorModel(),
-  unseenRows = table.count,
+  isUnseen: IsUnseen = () => true,
 ): Challenge {
   const parameters = { ...DEFAULT_TRAINING, statistic: champion.statistic };
-  const errors = testChallenger(table, champion, { ...parameters, unseenRows });
+  const errors = testChallenger(table, champion, { ...parameters, isUnseen });
   return { ...errors, winner: isBetter(errors) ? trainModel('winner@1', table, parameters) : undefined };
 }
 
+type IsUnseen = (row: number) => boolean;
+
 export interface TestParameters extends TrainParameters {
-  /** How many of the newest rows the champion was not trained on; left out, all. */
-  readonly unseenRows?: number;
+  /** Left out, the champion was trained on no row. */
+  readonly isUnseen?: IsUnseen;
 }
 
 /**
  * Trains on all but the newest rows, and measures both models on these. Half of what the champion has not seen is trained on
- * (of an odd number, the smaller half): otherwise both models would have been trained on the same rows.
+ * (of an odd number, the smaller half): otherwise both models would have been trained on the same rows. Unseen rows that are
+ * not among the newest, as those of an old log, test no model: they say nothing of what is asked now.
  */
 export function testChallenger(
   table: ObservationTable,
   champion: LatencyModel,
-  { unseenRows = table.count, ...parameters }: TestParameters,
+  { isUnseen = () => true, ...parameters }: TestParameters,
 ): TestErrors {
-  const judgedRows = Math.min(MAX_TEST_ROWS, Math.ceil(TEST_SHARE * table.count), Math.ceil(unseenRows / 2));
   const rows = Array.from({ length: table.count }, (_, row) => row);
-  const testRows = rows.slice(table.count - judgedRows);
-  const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, table.count - judgedRows)), parameters);
+  const firstNewest = table.count - Math.ceil(TEST_SHARE * table.count);
+  const unseen = rows.filter(isUnseen);
+  const newest = unseen.filter((row) => row >= firstNewest);
+  const testRows = newest.slice(-Math.min(MAX_TEST_ROWS, Math.ceil(unseen.length / 2)));
+  const tested = new Set(testRows);
+  const trainingRows = rows.filter((row) => !tested.has(row));
+  const challenger = trainModel('challenger@1', selectRows(table, trainingRows), parameters);
   return {
-    judgedRows,
+    judgedRows: testRows.length,
     championError: measureError(champion, table, testRows),
     challengerError: measureError(challenger, table, testRows),
   };

@@ -10,7 +10,12 @@ import { decodeModel } from '../model/model-codec.ts';
 import { readSamplePages } from '../observations/sample-store.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from '../registry/model-store.ts';
 import { type PackedModel, packModel } from '../registry/publish-model.ts';
-import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
+import {
+  appendObservation,
+  createObservationTable,
+  type ObservationTable,
+  selectRows,
+} from '../schema/observation-table.ts';
 import { type Challenge, challengeChampion } from './challenge.ts';
 
 export interface TrainingOrder {
@@ -20,7 +25,7 @@ export interface TrainingOrder {
 
 export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
   readonly rows: number;
-  /** The id of the newest sample of the training. */
+  /** The highest id of a sample of the training: the sample that was added last. */
   readonly lastSampleId: number;
   /** The version that was served when the training began; undefined when none was. */
   readonly championVersion: number | undefined;
@@ -35,8 +40,9 @@ export async function learnFromSamples({ place, targetModel }: TrainingOrder): P
   const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
   const champion = promoted && (await readChampion(store, promoted));
   const seenId = champion === undefined ? 0 : findLastSampleId(promoted);
-  const { table, lastSampleId, unseenRows } = await readTable(store, targetModel, seenId);
-  const { winner, ...scores } = challengeChampion(table, champion, unseenRows);
+  const { table, ids } = await readTable(store, targetModel);
+  const lastSampleId = ids.reduce((last, id) => Math.max(last, id), 0);
+  const { winner, ...scores } = challengeChampion(table, champion, (row) => ids[row]! > seenId);
   const championVersion = promoted?.version;
   return { ...scores, rows: table.count, lastSampleId, championVersion, winner: winner && packModel(winner) };
 }
@@ -55,7 +61,7 @@ async function readChampion(store: Store, { name, version }: ModelVersion): Prom
   }
 }
 
-/** The newest sample that the version was trained on; 0 for a version that was not trained on samples. */
+/** The last added sample that the version was trained on; 0 for a version that was not trained on samples. */
 function findLastSampleId(version: ModelVersion | undefined): number {
   if (version === undefined) return 0;
   const { source } = JSON.parse(version.lineage) as { readonly source?: { readonly lastSampleId?: number } };
@@ -64,20 +70,28 @@ function findLastSampleId(version: ModelVersion | undefined): number {
 
 interface ReadSamples {
   readonly table: ObservationTable;
-  readonly lastSampleId: number;
-  readonly unseenRows: number;
+  readonly ids: readonly number[];
 }
 
-/** Reads the newest samples, oldest first, and counts those after the sample `seenId`. */
-async function readTable(store: Store, targetModel: string, seenId: number): Promise<ReadSamples> {
+/** The clock of a caller may be this much ahead of ours. */
+const MAX_AHEAD_MS = 60_000;
+
+/** Reads the newest samples, oldest first, but before them those that a clock ahead has dated: they are not what is newest. */
+async function readTable(store: Store, targetModel: string): Promise<ReadSamples> {
   const table = createObservationTable();
-  let lastSampleId = 0;
-  let unseenRows = 0;
+  const ids: number[] = [];
   for await (const page of readSamplePages(store, targetModel, MAX_ROWS))
     for (const { id, observation } of page) {
       appendObservation(table, observation);
-      lastSampleId = id;
-      if (id > seenId) unseenRows++;
+      ids.push(id);
     }
-  return { table, lastSampleId, unseenRows };
+  return putAheadFirst({ table, ids }, realWorld.nowMs() + MAX_AHEAD_MS);
+}
+
+function putAheadFirst({ table, ids }: ReadSamples, latestMs: number): ReadSamples {
+  const [past, ahead]: [number[], number[]] = [[], []];
+  for (const row of ids.keys()) (table.atMs[row]! > latestMs ? ahead : past).push(row);
+  if (ahead.length === 0) return { table, ids };
+  const rows = [...ahead, ...past];
+  return { table: selectRows(table, rows), ids: rows.map((row) => ids[row]!) };
 }

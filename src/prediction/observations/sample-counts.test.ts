@@ -37,6 +37,16 @@ forEachEngine('thinning keeps the newest rows, and of older ones some of every s
   assert.deepEqual([count('rare'), count('busy'), count('new')], [1, 7, 5]);
 });
 
+forEachEngine('thinning keeps the rows with the latest times, whichever were added last', async (store) => {
+  const { sink } = openSink(store);
+  const at = (atMs: number): WholeObservation => ({ ...whole, atMs });
+  await sink.report(Array.from({ length: 10 }, (_, i) => at(1000 + i)));
+  await sink.report(Array.from({ length: 20 }, (_, i) => at(i)));
+  await thinModelSamples(store, 'm', { newest: 10, perServerAndLoadClass: 11, perLoadClass: 40 });
+  const times = (await listSamples(store, 'm', 100)).map(({ observation }) => observation.atMs);
+  assert.deepEqual(times, [19, ...Array.from({ length: 10 }, (_, i) => 1000 + i)]);
+});
+
 forEachEngine(
   'samples are thinned and counted by load, whichever process added them, with learning on or off',
   async (store) => {

@@ -1,6 +1,6 @@
 /**
- * Stores samples, and thins old ones. When enough were added, the samples of a model are thinned: the newest 20,000 always stay. An
- * older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
+ * Stores samples, and thins old ones. The newest are those with the latest times, not those that came last: an old log may be
+ * observed today. When enough were added, the samples of a model are thinned: the newest 20,000 always stay. An older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
  * servers take turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare (stratified sampling).
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
@@ -34,6 +34,7 @@ interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly output_tokens: number | null;
 }
 
+type SamplePosition = Pick<SampleRow, 'at_ms' | 'id'>;
 type LoadRow = Pick<SampleRow, 'server_ip' | 'at_ms' | 'num_request_waiting' | 'num_request_running'>;
 
 /** Types of the key columns. The column `stratum` is the load class. */
@@ -58,33 +59,42 @@ const SAMPLE_TYPES = { ...KEY_TYPES, ...COLUMN_TYPES, server_ip: 'text', pod_typ
 const insertSamplesSql = multiRowInsert('sample-insert-many', 'samples', SAMPLE_TYPES);
 const newestSamplesSql = statement<SampleRow>(
   'sample-newest',
-  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
+  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT $2`,
 );
 const newestLoadsSql = statement<LoadRow>(
   'sample-newest-loads',
   `SELECT server_ip, at_ms, num_request_waiting, num_request_running FROM samples
-   WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
+   WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT $2`,
 );
-// The newest row behind $2 newer ones; without a result when the model has fewer rows.
-const firstOfNewestSql = statement<{ id: number }>(
+// The row behind $2 newer ones; without a result when the model has fewer rows.
+const firstOfNewestSql = statement<SamplePosition>(
   'sample-first-of-newest',
+  'SELECT at_ms, id FROM samples WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET $2',
+);
+// The row behind $2 rows that were added later.
+const firstOfAddedSql = statement<{ id: number }>(
+  'sample-first-of-added',
   'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
 );
 const samplesFromSql = statement<SampleRow>(
   'sample-from',
-  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
+  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 AND (at_ms, id) >= ($2, $3)
+   ORDER BY at_ms, id LIMIT $4`,
 );
 // Stratified sampling: servers take turns within a load class, the newest sample of each, then the second newest of each, so that
 // every server keeps some.
 const thinSamplesSql = statement<{ id: number }>(
   'sample-thin',
   `DELETE FROM samples WHERE target_model = $1
-     AND id <= (SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)
+     AND (at_ms, id) <= (
+       SELECT at_ms, id FROM samples WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET $2)
      AND id NOT IN (
        SELECT id FROM (
-         SELECT id, of_server, ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY of_server, id DESC) AS of_stratum
+         SELECT id, of_server,
+           ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY of_server, at_ms DESC, id DESC) AS of_stratum
          FROM (
-           SELECT id, stratum, ROW_NUMBER() OVER (PARTITION BY stratum, server_ip ORDER BY id DESC) AS of_server
+           SELECT id, at_ms, stratum,
+             ROW_NUMBER() OVER (PARTITION BY stratum, server_ip ORDER BY at_ms DESC, id DESC) AS of_server
            FROM samples WHERE target_model = $1) by_server) ranked
        WHERE of_server <= $3 AND of_stratum <= $4)
    RETURNING id`,
@@ -154,14 +164,15 @@ export async function listSampledLoads(
 /** The samples of a model as `listSamples` reads them, by pages: all rows at once would keep a serving thread from its calls. */
 export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
   const [first] = await store.read(firstOfNewestSql, [targetModel, limit - 1]);
-  let nextId = first?.id ?? 0;
+  let next = first ?? { at_ms: 0, id: 0 };
   for (;;) {
-    const rows = await store.read(samplesFromSql, [targetModel, nextId, ROWS_OF_A_PAGE]);
+    const rows = await store.read(samplesFromSql, [targetModel, next.at_ms, next.id, ROWS_OF_A_PAGE]);
     if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
     if (rows.length < ROWS_OF_A_PAGE) return;
     // Reads of SQLite end in the turn in which they begin.
     await yieldToCalls();
-    nextId = rows.at(-1)!.id + 1;
+    const { at_ms, id } = rows.at(-1)!;
+    next = { at_ms, id: id + 1 };
   }
 }
 
@@ -202,7 +213,7 @@ export interface SampleLimits {
 
 export interface Thinned {
   readonly removed: number;
-  /** The newest sample; 0 without samples. */
+  /** The sample that was added last; 0 without samples. */
   readonly lastId: number;
   /** The samples that stay, by load class. */
   readonly kept: readonly LoadClassCount[];
@@ -216,18 +227,18 @@ export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetMod
     async (tx, { targetModel, newest, perServerAndLoadClass, perLoadClass }) => {
       const removed = await tx.run(thinSamplesSql, [targetModel, newest, perServerAndLoadClass, perLoadClass]);
       const kept = await tx.run(countByLoadClassSql, [targetModel]);
-      const [last] = await tx.run(firstOfNewestSql, [targetModel, 0]);
+      const [last] = await tx.run(firstOfAddedSql, [targetModel, 0]);
       return { removed: removed.length, kept, lastId: last?.id ?? 0 };
     },
   );
 
-/** Whether a model has at least `count` samples that are newer than this one. */
+/** Whether at least `count` samples of a model were added after this one. */
 export async function hasNewSamples(
   store: Store,
   targetModel: string,
   { count, lastId }: { readonly count: number; readonly lastId: number },
 ): Promise<boolean> {
-  const [first] = await store.read(firstOfNewestSql, [targetModel, count - 1]);
+  const [first] = await store.read(firstOfAddedSql, [targetModel, count - 1]);
   return first !== undefined && first.id > lastId;
 }
 

@@ -75,6 +75,16 @@ export function selectRows(table: ObservationTable, rows: ArrayLike<number>): Ob
   return selected;
 }
 
+/** Rows in the order of time: by their times when all have one, else as they stand. */
+export function listRows(table: ObservationTable): number[] {
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  return hasTimes(table) ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
+}
+
+export function hasTimes(table: ObservationTable): boolean {
+  return !table.atMs.subarray(0, table.count).some(Number.isNaN);
+}
+
 /** Positions of the rows that observed this target, in order. */
 export function rowsWith(table: ObservationTable, target: PredictionTarget): Int32Array {
   const observed = observedTimes(table, target);

@@ -17,6 +17,7 @@ import {
   targetTokens,
 } from './running-batch.ts';
 import type { StepTimer } from './step-time.ts';
+import { averageUntil, changeUse, IDLE, type Shares, type Utilization } from './utilization.ts';
 import type { SimulatedRequest } from './workload.ts';
 
 export interface ServerOptions {
@@ -29,15 +30,13 @@ export interface ServerOptions {
 }
 
 /** A metrics scrape of the server would show this. */
-export interface ServerMetrics {
+export interface ServerMetrics extends Shares {
   readonly waiting: number;
   readonly running: number;
   /** The usage is in [0, 1]. */
   readonly kvCacheUsage: number;
   /** Prompt tokens not yet computed and context tokens of what decodes. */
   readonly inflightTokens: number;
-  readonly computeShare: number;
-  readonly bandwidthShare: number;
 }
 
 export interface SimulatedServer {
@@ -48,8 +47,8 @@ export interface SimulatedServer {
   endStep(nowMs: number): StepResult;
   /** Returns when the step under way ends; undefined between steps. */
   stepEndsMs(): number | undefined;
-  metrics(): ServerMetrics;
-  /** Share of the prompt's blocks that its cache holds now, in [0, 1]. */
+  metrics(nowMs: number): ServerMetrics;
+  /** Share of the prompt's tokens that its cache holds now, in [0, 1]. The tokens behind the last full block are never cached. */
   prefixScore(request: SimulatedRequest): number;
   /** Replaces the speed from the next step on: a server that drifts. */
   setTimer(timer: StepTimer): void;
@@ -64,16 +63,14 @@ export function createServer(options: ServerOptions): SimulatedServer {
     running: [],
     timer: options.timer,
     stepEndsMs: undefined,
-    computeShare: 0,
-    bandwidthShare: 0,
+    utilization: { atMs: 0, average: IDLE, used: IDLE },
   });
 }
 
 interface ServerContent extends Batch {
   timer: StepTimer;
   stepEndsMs: number | undefined;
-  computeShare: number;
-  bandwidthShare: number;
+  utilization: Utilization;
 }
 
 function buildServer(options: ServerOptions, content: ServerContent): SimulatedServer {
@@ -83,11 +80,12 @@ function buildServer(options: ServerOptions, content: ServerContent): SimulatedS
     beginStep: (nowMs) => beginStep(content, options, nowMs),
     endStep(nowMs) {
       content.stepEndsMs = undefined;
+      content.utilization = changeUse(content.utilization, nowMs, IDLE);
       return completeStep(content, nowMs);
     },
     stepEndsMs: () => content.stepEndsMs,
-    metrics: () => readMetrics(content),
-    prefixScore: ({ blocks }) => (blocks.length === 0 ? 0 : content.cache.countMatching(blocks) / blocks.length),
+    metrics: (nowMs) => readMetrics(content, nowMs),
+    prefixScore: ({ blocks, inputTokens }) => (content.cache.countMatching(blocks) * options.blockTokens) / inputTokens,
     setTimer: (next) => {
       content.timer = next;
     },
@@ -100,20 +98,18 @@ function beginStep(content: ServerContent, options: ServerOptions, nowMs: number
   scheduleStep(content, options);
   if (content.running.every((sequence) => sequence.scheduled === 0)) return undefined;
   const time = content.timer(measureLoad(content.running));
-  content.computeShare += 0.1 * (time.computeShare - content.computeShare);
-  content.bandwidthShare += 0.1 * (time.bandwidthShare - content.bandwidthShare);
+  content.utilization = changeUse(content.utilization, nowMs, time);
   content.stepEndsMs = nowMs + time.ms;
   return content.stepEndsMs;
 }
 
-function readMetrics(content: ServerContent): ServerMetrics {
+function readMetrics(content: ServerContent, nowMs: number): ServerMetrics {
   const { cache, waiting, running } = content;
   return {
     waiting: waiting.length,
     running: running.length,
     kvCacheUsage: cache.usedTokens() / cache.capacityTokens,
     inflightTokens: [...waiting, ...running].reduce((sum, sequence) => sum + targetTokens(sequence), 0),
-    computeShare: content.computeShare,
-    bandwidthShare: content.bandwidthShare,
+    ...averageUntil(content.utilization, nowMs),
   };
 }

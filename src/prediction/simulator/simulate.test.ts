@@ -195,7 +195,7 @@ test('no step takes more than the budget, and memory in use stays within the cap
   const usages: number[] = [];
   const tokens: number[] = [];
   const server: SimulatedServer = createTestServer('a', 12_000, (load) => {
-    usages.push(server.metrics().kvCacheUsage);
+    usages.push(server.metrics(0).kvCacheUsage);
     tokens.push(load.prefillTokens + load.decodeSequences);
   });
   const requests = createWorkload({ ...WORKLOAD, requestsPerSecond: 30, durationMs: 20_000 }, createRandom(4)).filter(
@@ -205,7 +205,7 @@ test('no step takes more than the budget, and memory in use stays within the cap
   assert.ok(observations.some(({ outcome }) => outcome.preemptions > 0));
   assert.ok(usages.every((usage) => usage >= 0 && usage <= 1));
   assert.ok(tokens.every((count) => count > 0 && count <= 2048));
-  assert.equal(server.metrics().kvCacheUsage, 0);
+  assert.equal(server.metrics(0).kvCacheUsage, 0);
 });
 
 test('a server with work never rests: all is done when the sum of the steps is over', () => {
@@ -245,6 +245,23 @@ test('the gateway counts at once what it sends, and what the last scrape cannot 
     [3, 0],
     [0, 0],
   ]);
+});
+
+test('a server that rests reports no utilization, and one at work that of the last second', () => {
+  const seen: number[] = [];
+  const policy: RoutingPolicy = {
+    name: 'spy',
+    choose: (_request, [candidate]) => {
+      seen.push(candidate!.bandwidthUtilization);
+      return 0;
+    },
+  };
+  const requests = [createRequest(0, 0, 200, 300), createRequest(1, 1500, 200, 2), createRequest(2, 60_000, 200, 2)];
+  run([createTestServer('a', 100_000)], requests, policy);
+  const [first, working, rested] = seen;
+  assert.equal(first, 0);
+  assert.ok(working! > 0.1, `${working}`);
+  assert.ok(rested! < 0.001, `${rested}`);
 });
 
 test('a policy that must be waited for routes as the same one that answers at once', async () => {

@@ -110,7 +110,7 @@ function* runEvents<Choice, Done>(
         yield* completeStep(pool, options.policy, event.server, atMs);
         break;
       case 'scrape':
-        events.push(atMs + options.scrapeDelayMs, { kind: 'seen', scrape: scrapePool(pool) });
+        events.push(atMs + options.scrapeDelayMs, { kind: 'seen', scrape: scrapePool(pool, atMs) });
         events.push(atMs + options.scrapeIntervalMs, { kind: 'scrape' });
         break;
       case 'seen':
@@ -141,13 +141,13 @@ interface Pool {
 
 function createPool(servers: readonly SimulatedServer[], events: EventQueue<Event>): Pool {
   const zeros = () => servers.map(() => 0);
-  const seen = { metrics: servers.map((server) => server.metrics()), sent: zeros() };
+  const seen = { metrics: servers.map((server) => server.metrics(0)), sent: zeros() };
   const counts = { inflight: zeros(), underWay: zeros(), sent: zeros() };
   return { servers, events, chosen: new Map(), observations: [], ...counts, seen };
 }
 
-function scrapePool({ servers, sent }: Pool): Scrape {
-  return { metrics: servers.map((server) => server.metrics()), sent: [...sent] };
+function scrapePool({ servers, sent }: Pool, nowMs: number): Scrape {
+  return { metrics: servers.map((server) => server.metrics(nowMs)), sent: [...sent] };
 }
 
 function startStep({ servers, events }: Pool, index: number, nowMs: number): void {

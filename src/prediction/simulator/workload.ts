@@ -62,6 +62,13 @@ export interface TraceLine {
   readonly hash_ids?: readonly number[];
 }
 
+/** Undefined when the line has no ids, or ids that may well stand for blocks of this size. Traces leave the last block out, or keep it. */
+export function findBlockMistake({ input_length, hash_ids = [] }: TraceLine, blockTokens: number): string | undefined {
+  const blocks = Math.ceil(input_length / blockTokens);
+  if (hash_ids.length === 0 || Math.abs(hash_ids.length - blocks) <= 1) return undefined;
+  return `hash_ids must be ${blocks} for ${input_length} tokens in blocks of ${blockTokens}, got ${hash_ids.length}`;
+}
+
 /** `timeScale` 0.5 replays twice as fast. Ids of the trace stand for full blocks of `blockTokens`. */
 export function fromTrace(lines: readonly TraceLine[], timeScale: number, blockTokens: number): SimulatedRequest[] {
   const startMs = Math.min(...lines.slice(0, 1).map((line) => line.timestamp));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -15,10 +16,11 @@ import { countWaitingSpans } from './span-store.ts';
 const never = new AbortController().signal;
 const HOLD_MS = 10_000;
 
-function openQueue(store: Store) {
+function openQueue(store: Store, limits: { readonly maxUnderWay?: number } = {}) {
   const world = createStillWorld();
   const metrics = new Registry();
-  const log = createLog('silent');
+  const warnings: string[] = [];
+  const log = createLog('warn', { write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg) });
   const nothing = () => {};
   const sink = createObservationSink({
     store,
@@ -28,8 +30,9 @@ function openQueue(store: Store) {
     onDrift: nothing,
     onObserved: nothing,
   });
-  const queue = createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens: 1000, holdMs: HOLD_MS });
-  return { queue, world, metrics };
+  const settings = { kvCapacityTokens: 1000, holdMs: HOLD_MS };
+  const queue = createSpanQueue({ store, world, log, metrics, sink, ...settings, ...limits });
+  return { queue, world, metrics, warnings };
 }
 
 interface Request {
@@ -83,7 +86,7 @@ forEachEngine('a request is learned with the load of requests that ended after i
     [spanOf({ id: 'other', startMs: at + 1100, ttftMs: 100, latencyMs: 600, server: 's2' })],
     [spanOf({ id: 'a', startMs: at, ttftMs: 500, latencyMs: 8000 })],
   ];
-  for (const spans of exports) await queue.add(selectLearnableSpans(spans, at).spans);
+  for (const spans of exports) await queue.add(selectLearnableSpans(spans, { nowMs: at }).spans);
   await queue.learnDue(never);
   assert.deepEqual(await listLearned(store), [], 'none has waited long enough');
   world.moveMs(HOLD_MS);
@@ -99,12 +102,36 @@ forEachEngine('a request is learned with the load of requests that ended after i
   ]);
 });
 
+/** Learns six requests that end at once and two long ones, and then one that starts while only these are under way. */
+async function learnBusyMinute(store: Store, maxUnderWay: number) {
+  const { queue, world, warnings } = openQueue(store, { maxUnderWay });
+  const at = world.nowMs();
+  const ended = Array.from({ length: 6 }, (_, i) => ({ id: `e${i}`, startMs: at + i, ttftMs: 5, latencyMs: 9 }));
+  const long = ['l0', 'l1'].map((id) => ({ id, startMs: at + 20, ttftMs: 50, latencyMs: 9000 }));
+  const last = { id: 'last', startMs: at + 1000, ttftMs: 100, latencyMs: 600 };
+  await queue.add(selectLearnableSpans([...ended, ...long, last].map(spanOf), { nowMs: at }).spans);
+  for (const ms of [HOLD_MS + 100, 1000]) {
+    world.moveMs(ms);
+    await queue.learnDue(never);
+  }
+  const [, , , running] = (await listLearned(store)).at(-1)!;
+  return { running, warnings };
+}
+
+forEachEngine('requests under way are load, however many have just ended', async (store) => {
+  assert.deepEqual(await learnBusyMinute(store, 2), { running: 2, warnings: [] });
+});
+
+forEachEngine('more requests under way than are read are named in the log', async (store) => {
+  const { warnings } = await learnBusyMinute(store, 1);
+  assert.deepEqual(warnings, ['Cannot count all requests of traces that were under way; loads are learned too low']);
+});
+
 forEachEngine('a span that is sent twice is learned once, also after it was learned', async (store) => {
   const { queue, world } = openQueue(store);
-  const { spans } = selectLearnableSpans(
-    [spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })],
-    1e15,
-  );
+  const { spans } = selectLearnableSpans([spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })], {
+    nowMs: 1e15,
+  });
   await queue.add(spans);
   await queue.add(spans);
   world.moveMs(HOLD_MS);
@@ -134,7 +161,7 @@ forEachEngine('spans that are over are deleted a batch at a time', async (store)
   const spans = Array.from({ length: 100 }, (_, i) =>
     spanOf({ id: `s${i}`, startMs: world.nowMs() + i, ttftMs: 100, latencyMs: 600 }),
   );
-  await queue.add(selectLearnableSpans(spans, world.nowMs()).spans);
+  await queue.add(selectLearnableSpans(spans, { nowMs: world.nowMs() }).spans);
   world.moveMs(HOLD_MS + 61_000);
   await queue.learnDue(never);
   assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], 0]);
@@ -156,17 +183,29 @@ forEachEngine('spans that are added while a round counts what waits are counted'
   const { queue, world, metrics } = openQueue(watched);
   const round = queue.learnDue(never);
   await counting.promise;
-  await queue.add(selectLearnableSpans([spanOf(request())], world.nowMs()).spans);
+  await queue.add(selectLearnableSpans([spanOf(request())], { nowMs: world.nowMs() }).spans);
   hasAdded.resolve();
   await round;
   assert.match(await metrics.metrics(), /^trivet_prediction_trace_requests_waiting 1$/m);
+});
+
+test('a span takes its model from itself, then from its resource, then from the setting', () => {
+  const plain = spanOf({ ...request(), more: [['gen_ai.response.model', '']] });
+  const ofResource = { ...plain, resource: new Map([...plain.resource, ['gen_ai.request.model', 'resource']]) };
+  const ofRequest = { ...ofResource, attributes: new Map([...plain.attributes, ['gen_ai.request.model', 'request']]) };
+  const ofResponse = { ...ofRequest, attributes: new Map([...ofRequest.attributes, ['gen_ai.response.model', 'm']]) };
+  const { spans, rejected: count } = selectLearnableSpans([plain, ofResource, ofRequest, ofResponse], {
+    nowMs: 1e12,
+    model: 'setting',
+  });
+  assert.deepEqual([spans.map(({ targetModel }) => targetModel), count], [['setting', 'resource', 'request', 'm'], 0]);
 });
 
 const rejected: [title: string, span: Span, reason: RegExp][] = [
   [
     'a missing model',
     spanOf({ ...request(), more: [['gen_ai.response.model', '']] }),
-    /response.model must be present/,
+    /the span or its resource must name the model, with one of gen_ai\.response\.model, .*; or PREDICTION_TRACES_MODEL must/,
   ],
   [
     'no server',
@@ -189,7 +228,7 @@ function request(): Request {
 for (const [title, span, reason] of rejected)
   forEachEngine(`a span with ${title} is rejected, the others are taken`, async (store) => {
     const { queue } = openQueue(store);
-    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], 1e12);
+    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], { nowMs: 1e12 });
     assert.match(accepted.reason, reason);
     assert.equal(accepted.rejected, 1);
     await queue.add(accepted.spans);

@@ -20,6 +20,7 @@ import {
   countWaitingSpans,
   deleteSpansOver,
   listDueSpans,
+  listSpansEnded,
   listSpansUnderWay,
   markSpansLearned,
   storeSpans,
@@ -43,25 +44,37 @@ export interface SpanQueueDependencies {
   readonly kvCapacityTokens: number;
   /** How long after its start a request is learned: longer than nearly all requests take. */
   readonly holdMs: number;
+  /** The most requests under way that are read for those that are due at once. */
+  readonly maxUnderWay?: number;
 }
 
 const REST_MS = 5000;
 const MAX_WAITING = 200_000;
 const MAX_DUE = 500;
-/** Requests that can be under way or have just ended at the starts of those. */
-const MAX_CONTEXT = 50_000;
-/** Requests that have ended still tell the pace of their server for a while. */
+/** Requests that can be under way at the starts of those. */
+const MAX_UNDER_WAY = 50_000;
+/** Requests that have ended still tell the pace of their server for a while. A few of each server are enough. */
 const KEPT_AFTER_END_MS = 60_000;
+const MAX_ENDED = 2000;
 
 export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue {
-  const { store, world, log, sink, holdMs } = dependencies;
+  const { store, world, log, sink, holdMs, maxUnderWay = MAX_UNDER_WAY } = dependencies;
   const { learned, waiting } = createSpanMetrics(dependencies.metrics);
   let waitingCount = 0;
   /** Spans that were added since the start. */
   let addedCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
-    const events = toEvents(due, await listContext(store, due), dependencies.kvCapacityTokens);
+    const underWay = await listUnderWay(store, due, maxUnderWay + 1);
+    if (underWay.length > maxUnderWay)
+      log.warn(
+        { limit: maxUnderWay },
+        'Cannot count all requests of traces that were under way; loads are learned too low',
+      );
+    const context = [...(await listEnded(store, due)), ...underWay, ...due];
+    // Another process may have learned a request since it was found to be due.
+    const distinct = new Map(context.map((span) => [span.requestId, span]));
+    const events = toEvents(due, [...distinct.values()], dependencies.kvCapacityTokens);
     // A request that was learned before a crash is refused here by its id, until it is forgotten (`observations/request-sweeper.ts`).
     const { accepted } = await sink.report(events);
     await markSpansLearned(
@@ -103,15 +116,15 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   };
 }
 
-/** Returns the requests that are due, and all that were under way or had ended shortly before one of them started. */
-async function listContext(store: Store, due: readonly WaitingSpan[]): Promise<WaitingSpan[]> {
-  const context = await listSpansUnderWay(store, {
-    fromMs: due[0]!.startMs - KEPT_AFTER_END_MS,
-    toMs: due.at(-1)!.startMs,
-    limit: MAX_CONTEXT,
-  });
-  const ids = new Set(context.map((span) => span.requestId));
-  return [...context, ...due.filter((span) => !ids.has(span.requestId))];
+/** Returns the learned requests that were under way when one of those that are due started. */
+async function listUnderWay(store: Store, due: readonly WaitingSpan[], limit: number): Promise<WaitingSpan[]> {
+  return await listSpansUnderWay(store, { fromMs: due[0]!.startMs, toMs: due.at(-1)!.startMs, limit });
+}
+
+/** Returns those that had ended shortly before the first of them started. */
+async function listEnded(store: Store, due: readonly WaitingSpan[]): Promise<WaitingSpan[]> {
+  const toMs = due[0]!.startMs;
+  return await listSpansEnded(store, { fromMs: toMs - KEPT_AFTER_END_MS, toMs, limit: MAX_ENDED });
 }
 
 function toEvents(

@@ -1,7 +1,7 @@
 /** Decides which spans of an export can be learned from, and why others cannot. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { findRequestMistake } from '../formats/request-log.ts';
-import { parseRequestSpan, SERVER_MISSING } from '../formats/spans/request-span.ts';
+import { MODEL_MISSING, parseRequestSpan, SERVER_MISSING } from '../formats/spans/request-span.ts';
 import type { Span } from '../formats/spans/span.ts';
 import type { WaitingSpan } from './span-store.ts';
 
@@ -13,12 +13,18 @@ export interface AcceptedSpans {
   readonly reason: string;
 }
 
-export function selectLearnableSpans(spans: Iterable<Span>, nowMs: number): AcceptedSpans {
+export interface SpanRules {
+  readonly nowMs: number;
+  /** The target model of spans that name none; such spans are rejected when it is undefined. */
+  readonly model?: string | undefined;
+}
+
+export function selectLearnableSpans(spans: Iterable<Span>, rules: SpanRules): AcceptedSpans {
   const accepted: WaitingSpan[] = [];
   const reasons: string[] = [];
   let index = 0;
   for (const span of spans) {
-    const result = span.isFailed ? undefined : acceptSpan(span, nowMs);
+    const result = span.isFailed ? undefined : acceptSpan(span, rules);
     if (typeof result === 'string') reasons.push(`span ${index}: ${result}`);
     else if (result !== undefined) accepted.push(result);
     index++;
@@ -32,16 +38,19 @@ const MAX_NAME_BYTES = 256;
 const MAX_AHEAD_MS = 86_400_000;
 
 /** The request, why it cannot be learned from, or undefined for a span of something else. */
-function acceptSpan(span: Span, nowMs: number): WaitingSpan | string | undefined {
+function acceptSpan(span: Span, { nowMs, model = '' }: SpanRules): WaitingSpan | string | undefined {
   const parsed = parseRequestSpan(span);
   if (parsed === undefined) return undefined;
   if ('refusal' in parsed) return parsed.refusal;
   const { request } = parsed;
+  const targetModel = request.targetModel || model;
   if (span.spanId === '') return 'spanId must be present';
-  const waiting = { ...request, requestId: `span:${span.traceId}:${span.spanId}`, run: 'traces' };
+  const waiting = { ...request, targetModel, requestId: `span:${span.traceId}:${span.spanId}`, run: 'traces' };
   const mistake =
     findNameMistake('spanId', waiting.requestId) ??
-    findNameMistake('gen_ai.response.model', request.targetModel) ??
+    (targetModel === ''
+      ? `${MODEL_MISSING}; or PREDICTION_TRACES_MODEL must`
+      : findNameMistake('the name of the model', targetModel)) ??
     (request.server === '' ? SERVER_MISSING : findNameMistake('the name of the server', request.server)) ??
     findRequestMistake(waiting);
   if (mistake !== undefined) return mistake;

@@ -35,10 +35,16 @@ const dueSpansSql = statement<SpanRow>(
   'waiting-span-due',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 0 AND start_ms <= $1 ORDER BY start_ms LIMIT $2`,
 );
-// The query uses the index of the ends: few requests have ended later than the oldest start that is to be learned.
+// Those that are not learned yet have started later, or are due themselves. The latest to end come first: they are load the longest.
 const spansUnderWaySql = statement<SpanRow>(
   'waiting-span-under-way',
-  `SELECT ${COLUMNS} FROM waiting_spans WHERE end_ms >= $1 AND start_ms <= $2 ORDER BY end_ms LIMIT $3`,
+  `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 1 AND end_ms >= $1 AND start_ms <= $2
+   ORDER BY end_ms DESC LIMIT $3`,
+);
+const spansEndedSql = statement<SpanRow>(
+  'waiting-span-ended',
+  `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 1 AND end_ms >= $1 AND end_ms < $2
+   ORDER BY end_ms DESC LIMIT $3`,
 );
 const markLearnedSql = statement(
   'waiting-span-learned',
@@ -78,11 +84,20 @@ export async function listDueSpans(store: Store, startedByMs: number, limit: num
   return (await store.read(dueSpansSql, [startedByMs, limit])).map(toSpan);
 }
 
-export async function listSpansUnderWay(
-  store: Store,
-  { fromMs, toMs, limit }: { readonly fromMs: number; readonly toMs: number; readonly limit: number },
-): Promise<WaitingSpan[]> {
+interface SpanRange {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly limit: number;
+}
+
+/** Returns the learned requests that were under way at some time from `fromMs` to `toMs`. */
+export async function listSpansUnderWay(store: Store, { fromMs, toMs, limit }: SpanRange): Promise<WaitingSpan[]> {
   return (await store.read(spansUnderWaySql, [fromMs, toMs, limit])).map(toSpan);
+}
+
+/** Returns the learned requests that ended from `fromMs` on and before `toMs`, the last of them if there are more. */
+export async function listSpansEnded(store: Store, { fromMs, toMs, limit }: SpanRange): Promise<WaitingSpan[]> {
+  return (await store.read(spansEndedSql, [fromMs, toMs, limit])).map(toSpan);
 }
 
 export async function markSpansLearned(store: Store, requestIds: readonly string[]): Promise<void> {

@@ -20,10 +20,12 @@ export interface TraceRouteDependencies {
   /** Undefined when the size of the KV caches is not configured: then no load could be worked out. */
   readonly queue: SpanQueue | undefined;
   readonly world: Pick<World, 'nowMs'>;
+  /** The target model of spans that name none. */
+  readonly model: string | undefined;
 }
 
 /** Must be mounted at `/v1`, with errors in the style `otlp`: collectors may send their metrics and logs to the same place. */
-export function createTraceRoutes({ rule, queue, world }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
+export function createTraceRoutes({ rule, queue, world, model }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeTraces(routes);
   routes.use(requireHttpCaller(rule, 'observe'));
@@ -34,7 +36,7 @@ export function createTraceRoutes({ rule, queue, world }: TraceRouteDependencies
         'not_found',
         'Cannot take traces: PREDICTION_TRACES_KV_CAPACITY_TOKENS must say how many tokens the KV cache of one server holds',
       );
-    const accepted = selectLearnableSpans(await readSpans(c, encoding), world.nowMs());
+    const accepted = selectLearnableSpans(await readSpans(c, encoding), { nowMs: world.nowMs(), model });
     await queue.add(accepted.spans);
     const { contentType, body } = answerExport(accepted, encoding);
     return c.body(body, 200, { 'Content-Type': contentType });

@@ -4,6 +4,7 @@ import type { Attributes, Span } from './span.ts';
 /** A request-level record, as `formats/request-log.ts` reads it, without its run. */
 export interface RequestSpan {
   readonly requestId: string;
+  /** Empty when neither the span nor its resource names it. */
   readonly targetModel: string;
   /** Empty when no attribute of the resource names it. */
   readonly server: string;
@@ -30,6 +31,12 @@ const SEQUENCES = ['gen_ai.request.n', 'gen_ai.usage.num_sequences'];
 /** Attributes of a resource that name a server, the most exact first. */
 const SERVER_ATTRIBUTES = ['server.address', 'k8s.pod.ip', 'service.instance.id', 'k8s.pod.name', 'host.name'];
 
+/** Attributes that name the target model, the most exact first. V1 of vLLM writes none: a resource may be given one. */
+const MODEL_ATTRIBUTES = ['gen_ai.response.model', 'gen_ai.request.model'];
+
+/** The refusal of a span without such an attribute. */
+export const MODEL_MISSING = `the span or its resource must name the model, with one of ${MODEL_ATTRIBUTES.join(', ')}`;
+
 /** The refusal of a span whose resource has none of them. */
 export const SERVER_MISSING = `the resource must name the server, with one of ${SERVER_ATTRIBUTES.join(', ')}`;
 
@@ -47,7 +54,7 @@ export function parseRequestSpan(span: Span): ParsedSpan {
   return {
     request: {
       requestId: String(attributes.get('gen_ai.request.id') ?? ''),
-      targetModel: String(attributes.get('gen_ai.response.model') ?? ''),
+      targetModel: findModel(span),
       server: findServer(span.resource),
       startMs: span.startMs,
       firstTokenMs: span.startMs + number(TTFT) * 1000,
@@ -62,6 +69,11 @@ export function parseRequestSpan(span: Span): ParsedSpan {
 function isNumber(attributes: Attributes, name: string): boolean {
   const value = attributes.get(name);
   return typeof value === 'number' && Number.isFinite(value);
+}
+
+function findModel({ attributes, resource }: Span): string {
+  const names = [attributes, resource].flatMap((owner) => MODEL_ATTRIBUTES.map((name) => owner.get(name)));
+  return String(names.find(Boolean) ?? '');
 }
 
 /** Finds the server, with its port where the resource names one. */
