@@ -158,6 +158,9 @@ function addSecrets({ context, form }: AccountPages): void {
   form(`${PATH}/secrets/delete`, async (submission) => {
     const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
+    // A page that was opened before an upgrade names the slot alone, which may have another secret by now.
+    if (!submission.form.has('created_at'))
+      return showRefused(context, submission, { mistake: { message: messages.applications.secretUnnamed } });
     const readNumber = (name: string) => Number(readField(submission.form, name));
     const named = { slot: readNumber('slot'), createdAtMs: readNumber('created_at') };
     const secret = { application, ...named, actor: actorOf(submission) };
