@@ -43,6 +43,13 @@ test('what is deleted, disabled or enabled twice leads to the list, and not to a
   for (const name of ['make-admin', 'unmake-admin', 'disable', 'enable']) await change(name);
 });
 
+/** The answer never comes. What the script of the page lets through would be sent. */
+const KEEP_FORMS = `window.sent = [];
+  addEventListener('submit', (event) => {
+    window.sent.push(!event.defaultPrevented);
+    event.preventDefault();
+  });`;
+
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
 
@@ -52,12 +59,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await signIn(page, service.url);
     await page.goto(`${service.url}${REPOSITORY}/new`);
     await page.fill('input[name=url]', receiver.url);
-    // The answer never comes. What the script of the page lets through would be sent.
-    await page.evaluate(`window.sent = [];
-      addEventListener('submit', (event) => {
-        window.sent.push(!event.defaultPrevented);
-        event.preventDefault();
-      });`);
+    await page.evaluate(KEEP_FORMS);
     const button = page.locator('main form button:not([type])');
     await button.click();
     await button.click();
@@ -80,6 +82,30 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.fill('input[name=url]', `${receiver.url}2`);
     await page.click('main form button:not([type])');
     await page.getByText('The webhook is created').waitFor();
+  });
+
+  test('a second click sends nothing where a live page has replaced the button meanwhile, and that of another row does', async (t) => {
+    const { service, client } = await startHookPages(t);
+    for (const name of ['first', 'second'])
+      await client.submit('/account/tokens', '/account/tokens', { name, scope: 'all_user', days: '7' });
+    const page = await browser.openPage(t);
+    await signIn(page, service.url);
+    await page.goto(`${service.url}/account/tokens`);
+    await page.evaluate(KEEP_FORMS);
+    const open = () => page.evaluate(`document.querySelectorAll('details').forEach((one) => { one.open = true; })`);
+    const deletes = page.locator('form[action="/account/tokens/delete"] button');
+    await open();
+    await deletes.first().click();
+    // As the script of the page replaces its parts.
+    await page.evaluate(`for (const list of document.querySelectorAll('ul.list')) {
+      const fresh = new DOMParser().parseFromString(list.innerHTML, 'text/html');
+      list.replaceChildren(...fresh.body.childNodes);
+    }`);
+    await open();
+    await deletes.first().click();
+    await deletes.last().click();
+    await deletes.last().click();
+    assert.deepEqual(await page.evaluate('window.sent'), [true, false, true, false]);
   });
 });
 

@@ -124,24 +124,28 @@ const SEND_AGAIN_AFTER_MS = 30_000;
  * the second time. Other buttons and forms, such as signing out, do not wait for it.
  */
 function sendOnce() {
-  let sentAtMs = new WeakMap();
+  const sentAtMs = new Map();
   // Behind the listeners of forms that send something else first.
   addEventListener('submit', (event) => {
     if (event.defaultPrevented || event.target.method !== 'post') return;
-    const sender = event.submitter ?? event.target;
+    const sender = nameSender(event);
     const lastMs = sentAtMs.get(sender) ?? Number.NEGATIVE_INFINITY;
     if (event.timeStamp - lastMs < SEND_AGAIN_AFTER_MS) event.preventDefault();
     else sentAtMs.set(sender, event.timeStamp);
   });
-  const reset = () => {
-    sentAtMs = new WeakMap();
-  };
+  const reset = () => sentAtMs.clear();
   // The page comes back from the memory of the browser as it was left.
   addEventListener('pageshow', reset);
   // A form that leads to an application beside the browser brings no other page; its reader comes back to this one.
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) reset();
   });
+}
+
+/** Names a button by what it sends, without what is typed. A live page may put the same one in the place of the button. */
+function nameSender({ target, submitter }) {
+  const hidden = [...target.querySelectorAll('input[type="hidden"]')].map(({ name, value }) => [name, value]);
+  return JSON.stringify([target.getAttribute('action'), hidden, submitter?.name, submitter?.value]);
 }
 
 /** The next page writes its times in the zone of the reader. */

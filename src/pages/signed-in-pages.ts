@@ -3,7 +3,8 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { raw } from 'hono/html';
-import { isFailure } from '../errors.ts';
+import { Failure, isFailure } from '../errors.ts';
+import { FORM_MAX_BYTES } from '../http/body/limit-body.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
@@ -29,10 +30,10 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly listSections: (person: SignedInUser, locale: Locale) => readonly NavigationSection[];
   /** Advice that protects the account better; undefined when nothing is missing. */
   readonly findAdvice: (person: Pick<SignedInUser, 'user'>, locale: Locale) => Promise<Advice | undefined>;
-  /** Keeps a text for this session and this path for a few minutes; returns the token that takes it once. */
-  readonly keepOnce: (person: Pick<SignedInUser, 'id'>, path: string, text: string) => Promise<string>;
-  /** Undefined for a token that was taken already, or of another session or path. */
-  readonly takeOnce: (person: Pick<SignedInUser, 'id'>, path: string, token: string) => Promise<string | undefined>;
+  /** Keeps a page for this path for a few minutes, in place of the last one of this session; returns the token that takes it once. */
+  readonly keepPage: (person: Pick<SignedInUser, 'id'>, path: string, page: KeptPage) => Promise<string>;
+  /** Undefined for a page that was taken or replaced, or of another session or path. */
+  readonly takePage: (person: Pick<SignedInUser, 'id'>, path: string, token: string) => Promise<KeptPage | undefined>;
 }
 
 /** Whether the request shows that the person is there, which keeps the session alive. An open page that follows does not. */
@@ -70,14 +71,20 @@ export interface SignedInPages<V extends SignedInUser = SignedInUser> {
   /** The same, and with a script the page follows what happens. */
   readonly livePage: (path: string, handle: Handle<V>) => void;
   /** A form's target; checked to come from a page of this session. */
-  readonly form: (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;
+  readonly form: AddForm<V>;
+  /** The same for a form whose rules accept more than `FORM_MAX_BYTES`. */
+  readonly longForm: AddForm<V>;
 }
+
+type AddForm<V extends SignedInUser> = (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;
 
 /**
  * The longest form is that of an application. A browser writes a character of its 20 redirect URIs in up to three bytes, and one of
  * its homepage and its description in up to nine.
  */
-const SIGNED_IN_FORM_MAX_BYTES = 160 * 1024;
+const LONG_FORM_MAX_BYTES = 160 * 1024;
+/** The longest application has fewer. The page of a refused form, which is kept, writes each in up to six characters. */
+const LONG_FORM_MAX_CHARACTERS = 48 * 1024;
 
 /** Creates the pages of an area. Without `live`, a page that could be live is shown as it is. */
 export function createSignedInPages<V extends SignedInUser>(
@@ -109,27 +116,37 @@ export function createSignedInPages<V extends SignedInUser>(
         request.show({ ...page, isLive: streams !== undefined }, options);
       return (await showRefused(guard, request)) ?? (await handle({ ...request, show }));
     });
-  return {
-    page: (path, handle) => addPage(path, handle, undefined),
-    livePage: (path, handle) => addPage(path, handle, live),
-    form: (path, handle) =>
+  const createAddForm =
+    (maxBytes: number): AddForm<V> =>
+    (path, handle) =>
       routes.post(path, async (c) => {
         const session = await guard.findSignedInUser(c);
         if (session === undefined) return guard.askToSignIn(c, '/');
-        // The sender is known, so the form may be longer than that of a stranger.
-        const form = await readForm(c, SIGNED_IN_FORM_MAX_BYTES);
+        const form = await readForm(c, maxBytes);
+        checkLength(form);
         guard.checkForm(c, form);
         const request = openRequest(c, session);
         const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });
         return handle({ ...request, show, form });
-      }),
+      });
+  return {
+    page: (path, handle) => addPage(path, handle, undefined),
+    livePage: (path, handle) => addPage(path, handle, live),
+    form: createAddForm(FORM_MAX_BYTES),
+    longForm: createAddForm(LONG_FORM_MAX_BYTES),
   };
+}
+
+function checkLength(form: URLSearchParams): void {
+  const length = form.values().reduce((sum, value) => sum + value.length, 0);
+  if (length > LONG_FORM_MAX_CHARACTERS)
+    throw new Failure('too_large', `Cannot read the form: it must have at most ${LONG_FORM_MAX_CHARACTERS} characters`);
 }
 
 const REFUSED = 'refused';
 
 /** A page that a form would show, as it waits for the redirect. Its text carries what was typed, but no password. */
-interface Kept {
+export interface KeptPage {
   readonly title: string;
   readonly here: string;
   readonly content: string;
@@ -145,15 +162,14 @@ async function redirectRefused<V extends SignedInUser>(
   { page, options }: { readonly page: Page; readonly options: PageOptions | undefined },
 ): Promise<Response> {
   const target = new URL(page.at ?? c.req.path, c.req.url);
-  const kept: Kept = {
+  const token = await guard.keepPage(session, target.pathname, {
     title: page.title,
     here: page.here,
     content: String(await page.content),
     script: page.script?.path,
     styles: page.styles?.path,
     status: options?.status,
-  };
-  const token = await guard.keepOnce(session, target.pathname, JSON.stringify(kept));
+  });
   target.searchParams.set(REFUSED, token);
   return c.redirect(target.pathname + target.search, 303);
 }
@@ -165,13 +181,13 @@ async function showRefused<V extends SignedInUser>(
 ): Promise<Response | undefined> {
   const token = c.req.query(REFUSED);
   if (token === undefined) return undefined;
-  const text = await guard.takeOnce(session, c.req.path, token);
-  if (text === undefined) {
+  const kept = await guard.takePage(session, c.req.path, token);
+  if (kept === undefined) {
     const { pathname, searchParams } = new URL(c.req.url);
     searchParams.delete(REFUSED);
     return c.redirect(searchParams.size === 0 ? pathname : `${pathname}?${searchParams.toString()}`, 303);
   }
-  const { content, script, styles, status, ...page } = JSON.parse(text) as Kept;
+  const { content, script, styles, status, ...page } = kept;
   return await show({ ...page, content: raw(content), script: toAsset(script), styles: toAsset(styles) }, { status });
 }
 

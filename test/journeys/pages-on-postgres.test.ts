@@ -8,5 +8,6 @@ await runOnPostgres([
   'authorization/sign-in/sign-in',
   'authorization/sign-in/upstream',
   'authorization/account-pages/access',
+  'authorization/account-pages/kept-refusals',
   'authorization/account-pages/pages',
 ]);

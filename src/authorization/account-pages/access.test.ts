@@ -176,7 +176,10 @@ test('a second secret is added and the first deleted; the last one, a third and 
   const client = await openAs(service, 'ada');
   const path = `/account/applications/${clientId}`;
   const csrf = await tokenOf(client);
-  assert.equal((await client.readRefusal(client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' }))).status, 422);
+  const [{ slot, createdAtMs } = { slot: 0, createdAtMs: 0 }] = await listSecrets(service.store, clientId);
+  const only = { ...csrf, slot: String(slot), created_at: String(createdAtMs) };
+  const last = await client.readRefusal(client.post(`${path}/secrets/delete`, only));
+  assert.match(last.body, /it is the last one, add another first/);
   const added = await client.post(`${path}/secrets`, csrf);
   assert.match((await client.get(added.location ?? '')).body, /id="new-secret" data-copy>tvt_/);
   assert.doesNotMatch((await client.get(path)).body, /new-secret/);
@@ -190,6 +193,23 @@ test('a second secret is added and the first deleted; the last one, a third and 
   await client.post(`${path}/secrets`, csrf);
   const refused = await client.readRefusal(client.post(`${path}/secrets/delete`, first));
   assert.match(refused.body, /another one has taken its place meanwhile/);
+  assert.equal((await listSecrets(service.store, clientId)).length, 2);
+});
+
+test('a page that was opened before an upgrade, and names no time of a secret, deletes none and says why', async (t) => {
+  const service = await servePages(t);
+  const ada = await addUser(service, 'ada');
+  const { clientId } = await makeApplication(service, ada.id);
+  const client = await openAs(service, 'ada');
+  const path = `/account/applications/${clientId}`;
+  const csrf = await tokenOf(client);
+  await client.post(`${path}/secrets`, csrf);
+  const send = () => client.readRefusal(client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' }));
+  const refused = await send();
+  assert.equal(refused.status, 422);
+  assert.match(refused.body, /No secret was deleted: the page was from before an update of this service/);
+  client.jar.set('trivet_language', 'zh-CN');
+  assert.match((await send()).body, /未删除任何密钥：该页面是在服务升级之前打开的/);
   assert.equal((await listSecrets(service.store, clientId)).length, 2);
 });
 

@@ -53,7 +53,7 @@ export function addApplicationRoutes(pages: AccountPages): void {
   addSecrets(pages);
 }
 
-function addList({ context, page, form }: AccountPages): void {
+function addList({ context, page, longForm }: AccountPages): void {
   page(HERE, async ({ c, session, show }) => {
     const messages = readMessages(c);
     const applications = await listApplications(context.store, session.user.id);
@@ -67,7 +67,7 @@ function addList({ context, page, form }: AccountPages): void {
 
   page(`${HERE}/new`, (request) => showNew(request, BLANK));
 
-  form(HERE, async (submission) => {
+  longForm(HERE, async (submission) => {
     const messages = readMessages(submission.c);
     const values = readValues(submission.form);
     const actor = actorOf(submission);
@@ -91,9 +91,9 @@ function showNew({ c, session, show }: PageRequest, values: ApplicationValues, m
   );
 }
 
-function addDetail({ context, page, form }: AccountPages): void {
+function addDetail({ context, page, form, longForm }: AccountPages): void {
   page(PATH, (request) => showDetail(context, request));
-  form(PATH, (submission) => change(context, submission));
+  longForm(PATH, (submission) => change(context, submission));
   form(`${PATH}/delete`, async (submission) => {
     const refused = await ifThere(() => remove(context, submission));
     return refused ?? submission.c.redirect(`${HERE}?done=deleted`, 303);
@@ -158,6 +158,9 @@ function addSecrets({ context, form }: AccountPages): void {
   form(`${PATH}/secrets/delete`, async (submission) => {
     const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
+    // A page that was opened before an upgrade names the slot alone, which may have another secret by now.
+    if (!submission.form.has('created_at'))
+      return showRefused(context, submission, { mistake: { message: messages.applications.secretUnnamed } });
     const readNumber = (name: string) => Number(readField(submission.form, name));
     const named = { slot: readNumber('slot'), createdAtMs: readNumber('created_at') };
     const secret = { application, ...named, actor: actorOf(submission) };

@@ -9,7 +9,7 @@ import { chooseMessages, type Messages } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { findAdvice } from './advice.ts';
-import { keepOnce, takeKept } from './shown-once.ts';
+import { keepPage, takePage } from './kept-page.ts';
 
 type ListSections = SessionGuard['listSections'];
 
@@ -25,8 +25,8 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
       ...listAccountSections(chooseMessages(locale), person),
     ],
     findAdvice: ({ user }, locale) => findAdvice(chooseMessages(locale), context, user.id),
-    keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
-    takeOnce: async (session, path, token) => (await takeKept(context, { sessionId: session.id, path }, token))?.[0],
+    keepPage: (session, path, page) => keepPage(context, { sessionId: session.id, path }, page),
+    takePage: (session, path, token) => takePage(context, { sessionId: session.id, path }, token),
   };
 }
 

@@ -5,12 +5,7 @@
 
 import type { BoundStatement } from '../../database/store.ts';
 import type { PageRequest } from '../../pages/signed-in-pages.ts';
-import {
-  createOneTimeToken,
-  findOneTimeToken,
-  issueOneTimeToken,
-  redeemOneTimeToken,
-} from '../accounts/one-time-token-store.ts';
+import { createOneTimeToken, findOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 
 /** The browser follows the redirect at once. */
@@ -29,13 +24,8 @@ export interface ShownOnce {
   readonly isSpent: boolean;
 }
 
-/** Returns the token that takes the texts once, in this session and on this page. */
-export async function keepOnce(context: SignInContext, waiting: Waiting): Promise<string> {
-  return await issueOneTimeToken(context, 'shown-once', { content: waiting, lifetimeMs: LIFETIME_MS });
-}
-
 /** Undefined for a token that was taken already, or of another session or page. */
-export async function takeKept(
+async function takeKept(
   context: SignInContext,
   { sessionId, path }: Pick<Waiting, 'sessionId' | 'path'>,
   token: string,

@@ -36,9 +36,9 @@ interface TokenValues {
 const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [], repositories: '' };
 
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
-export function addTokenRoutes({ context, page, form }: AccountPages): void {
+export function addTokenRoutes({ context, page, form, longForm }: AccountPages): void {
   page('/account/tokens', (request) => listTokens(context, request));
-  form('/account/tokens', (submission) => createToken(context, submission));
+  longForm('/account/tokens', (submission) => createToken(context, submission));
   form('/account/tokens/delete', (submission) => deleteToken(context, submission));
 }
 

@@ -16,6 +16,7 @@ export type OneTimeTokenKind =
   | 'passkey-registration'
   | 'upstream'
   | 'shown-once'
+  | 'refused-page'
   | 'to-client'
   | 'password-link';
 
@@ -28,6 +29,11 @@ export interface OneTimeTokenDependencies {
 const insertOneTimeTokenSql = statement(
   'insert-one-time-token',
   'INSERT INTO tickets (token_hash, kind, content, expires_at_ms) VALUES ($1, $2, $3, $4)',
+);
+const replaceOneTimeTokenSql = statement(
+  'replace-one-time-token',
+  `INSERT INTO tickets (token_hash, kind, content, expires_at_ms) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (token_hash, kind) DO UPDATE SET content = excluded.content, expires_at_ms = excluded.expires_at_ms`,
 );
 const readOneTimeTokenSql = statement<{ content: Uint8Array }>(
   'read-one-time-token',
@@ -56,15 +62,23 @@ export interface NewOneTimeToken {
 
 /** A token that is valid once the statement has committed. The token itself is stored nowhere. */
 export function createOneTimeToken(
-  { world, cipher }: Omit<OneTimeTokenDependencies, 'store'>,
+  dependencies: Omit<OneTimeTokenDependencies, 'store'>,
   kind: OneTimeTokenKind,
   created: NewOneTimeToken,
 ): { readonly token: string; readonly statement: BoundStatement } {
-  const token = Buffer.from(world.randomBytes(32)).toString('base64url');
-  const tokenHash = hashOneTimeToken(token);
-  const content = cipher.encrypt(JSON.stringify(created.content), oneTimeTokenAssociatedData(kind, tokenHash));
-  const parameters = [tokenHash, kind, content, world.nowMs() + created.lifetimeMs];
+  const token = Buffer.from(dependencies.world.randomBytes(32)).toString('base64url');
+  const parameters = encryptOneTimeToken(dependencies, kind, { ...created, token });
   return { token, statement: { statement: insertOneTimeTokenSql, parameters } };
+}
+
+function encryptOneTimeToken(
+  { world, cipher }: Omit<OneTimeTokenDependencies, 'store'>,
+  kind: OneTimeTokenKind,
+  { token, content, lifetimeMs }: NewOneTimeToken & { readonly token: string },
+) {
+  const tokenHash = hashOneTimeToken(token);
+  const ciphertext = cipher.encrypt(JSON.stringify(content), oneTimeTokenAssociatedData(kind, tokenHash));
+  return [tokenHash, kind, ciphertext, world.nowMs() + lifetimeMs];
 }
 
 /** Makes the token invalid. */
@@ -81,6 +95,15 @@ export async function issueOneTimeToken(
   const { token, statement: insert } = createOneTimeToken(dependencies, kind, created);
   await dependencies.store.write(insert.statement, insert.parameters);
   return token;
+}
+
+/** Keeps the content under a token that the caller chooses, in place of what the token had. */
+export async function replaceOneTimeToken(
+  dependencies: OneTimeTokenDependencies,
+  kind: OneTimeTokenKind,
+  replaced: NewOneTimeToken & { readonly token: string },
+): Promise<void> {
+  await dependencies.store.write(replaceOneTimeTokenSql, encryptOneTimeToken(dependencies, kind, replaced));
 }
 
 /** Reads the content without redeeming the token. */

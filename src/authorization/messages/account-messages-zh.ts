@@ -177,6 +177,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     deleteWrong: '这不是该应用的名称。',
     delete: '删除应用',
     deleted: '应用已删除。',
+    secretUnnamed: '未删除任何密钥：该页面是在服务升级之前打开的。页面现已更新，请重新选择要删除的密钥。',
     secretRemoved: '密钥已删除，不再有效。',
     abilities: '更多权限',
     disabled: '已停用',

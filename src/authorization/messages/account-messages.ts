@@ -183,6 +183,8 @@ export const accountMessages = {
     deleteWrong: 'This is not the name of the application.',
     delete: 'Delete application',
     deleted: 'The application is deleted.',
+    secretUnnamed:
+      'No secret was deleted: the page was from before an update of this service. It is current now: choose the secret again.',
     secretRemoved: 'The secret is deleted and no longer works.',
     abilities: 'More permissions',
     disabled: 'disabled',

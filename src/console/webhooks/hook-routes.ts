@@ -52,7 +52,7 @@ export async function reachHook(admin: HookAdmin, request: PageRequest): Promise
   return { repository: opened.repository, hook: await opened.openHook(request.c.req.param('id') ?? '') };
 }
 
-function addList({ page, form }: SignedInPages, { admin, createKey }: HookRoutesDependencies): void {
+function addList({ page, longForm }: SignedInPages, { admin, createKey }: HookRoutesDependencies): void {
   page(REPOSITORY, async (request) => {
     const texts = readTexts(request.c);
     const { repository, listHooks } = await openRepository(admin, request);
@@ -65,7 +65,7 @@ function addList({ page, form }: SignedInPages, { admin, createKey }: HookRoutes
     return showForm(admin, request, { repository, values: blankHook(createKey()) });
   });
 
-  form(REPOSITORY, async (submission) => {
+  longForm(REPOSITORY, async (submission) => {
     const texts = readTexts(submission.c);
     const opened = await openRepository(admin, submission);
     const values = readHookValues(submission.form);
@@ -137,7 +137,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
   });
 }
 
-function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
+function addChange({ page, longForm }: SignedInPages, admin: HookAdmin): void {
   page(`${HOOK}/change`, async (request) => {
     const { repository, hook } = await reachHook(admin, request);
     const view = await hook.describe();
@@ -145,7 +145,7 @@ function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
     return showForm(admin, request, { repository, hookId: view.id, stored, values: stored });
   });
 
-  form(`${HOOK}/change`, async (submission) => {
+  longForm(`${HOOK}/change`, async (submission) => {
     const texts = readTexts(submission.c);
     const { repository, hook } = await reachHook(admin, submission);
     const view = await hook.describe();

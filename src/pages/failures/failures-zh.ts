@@ -17,6 +17,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     'Cannot read the form: it must be sent as application/x-www-form-urlencoded',
     '无法读取表单：必须以 application/x-www-form-urlencoded 格式发送。',
   ],
+  ['Cannot read the form: it must have at most {} characters', '表单内容最多 {1} 个字符。'],
   ['Cannot read the request: too many large bodies arrive at once', '当前到达的大型请求过多，请几秒后重试。'],
   ['Cannot read the request: its JSON must be nested at most {} levels', '请求中的 JSON 最多嵌套 {1} 层。'],
   ['Cannot store a text: it must not contain the character NUL', '文本不能包含 NUL 字符。'],

@@ -3,8 +3,11 @@ import { createHash } from 'node:crypto';
 import { renderHidden } from '../elements.ts';
 import type { Html } from '../layout.ts';
 
-/** The hidden field that holds a digest of each value as the page showed it. The values themselves would make the form twice as long. */
-const SHOWN = 'shown';
+/**
+ * The hidden field that holds a digest of each value as the page showed it. The values themselves would make the form twice as long:
+ * a page that was opened before an upgrade sends them as `shown`, which is ignored.
+ */
+const SHOWN = 'shown_digests';
 
 export interface FormChange<Values extends object> {
   /** What differs from what the page showed, and has to be stored. */

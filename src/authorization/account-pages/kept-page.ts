@@ -1,0 +1,50 @@
+/**
+ * Keeps the page of a refused form, encrypted, until the redirect shows it. A session has one such page, and the next one takes its
+ * place: a form that is refused again and again does not fill the table.
+ */
+
+import type { KeptPage } from '../../pages/signed-in-pages.ts';
+import { findOneTimeToken, redeemOneTimeToken, replaceOneTimeToken } from '../accounts/one-time-token-store.ts';
+import type { SignInContext } from '../sign-in/sign-in-context.ts';
+
+/** The browser follows the redirect at once. */
+const LIFETIME_MS = 5 * 60_000;
+const TOKEN_BYTES = 16;
+
+interface Place {
+  readonly sessionId: string;
+  readonly path: string;
+}
+
+interface Kept {
+  /** Names the one page that the redirect leads to. */
+  readonly token: string;
+  readonly path: string;
+  readonly page: KeptPage;
+}
+
+/** Returns the token that takes the page once, in this session and at this path. */
+export async function keepPage(context: SignInContext, { sessionId, path }: Place, page: KeptPage): Promise<string> {
+  const token = Buffer.from(context.world.randomBytes(TOKEN_BYTES)).toString('base64url');
+  const content: Kept = { token, path, page };
+  await replaceOneTimeToken(context, 'refused-page', { token: rowOf(sessionId), content, lifetimeMs: LIFETIME_MS });
+  return token;
+}
+
+/** Undefined for a page that was taken or replaced, or of another session or path. */
+export async function takePage(
+  context: SignInContext,
+  { sessionId, path }: Place,
+  token: string,
+): Promise<KeptPage | undefined> {
+  const isAsked = (kept: Kept | undefined) => kept?.token === token && kept.path === path;
+  const row = rowOf(sessionId);
+  if (!isAsked(await findOneTimeToken<Kept>(context, 'refused-page', row))) return undefined;
+  const taken = await redeemOneTimeToken<Kept>(context, 'refused-page', row);
+  // Another page may have taken its place since.
+  return isAsked(taken) ? taken?.page : undefined;
+}
+
+function rowOf(sessionId: string): string {
+  return `refused page of ${sessionId}`;
+}
