@@ -84,7 +84,7 @@ export interface HookQueue extends HookQueueHealth {
   readonly createdAtMs: number;
   /** The same; monotonic. */
   readonly enteredAtMs: number;
-  /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
+  /** While it drains because of a pause: when the pause ends that its row has. Undefined if it drains for another reason. */
   readonly pausedUntilMs: number | undefined;
   /** All first attempts that were due at their last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;

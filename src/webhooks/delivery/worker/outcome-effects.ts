@@ -161,11 +161,12 @@ function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueue
 }
 
 /**
- * Stores the pause in the row, and forgets the hook queue in memory. An attempt that was under way when the pause began may come
- * back with a longer one.
+ * Stores the pause in the row, and forgets the hook queue in memory. An attempt that was under way then may come back with a longer
+ * pause, or with the first one if the hook queue has made room. A row that is held, canceled, moved or under another lease stays as
+ * it is.
  */
 function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
-  const { state, pausedUntilMs = Number.POSITIVE_INFINITY } = hookQueue;
+  const { state, pausedUntilMs = Number.NEGATIVE_INFINITY } = hookQueue;
   if (state === 'draining' && pause.untilMs <= pausedUntilMs) return [];
   recordPause(hookQueue, pause.untilMs);
   drain(table, hookQueue);
