@@ -93,7 +93,7 @@ export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue
 
 /**
  * A scheduled attempt has ended, so the hook queue has had its turn: it leaves the memory if others of its owner wait for room, and
- * comes back behind them.
+ * comes back behind them. One that has nothing left sleeps instead.
  */
 export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueueChange[] {
   if (!shouldMakeRoom(table, hookQueue)) return [];
@@ -102,12 +102,14 @@ export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueue
   return [{ kind: 'make room', hookId, shard, epoch }];
 }
 
-/** Whether the hook queue has been in memory for a while, and others of its owner wait for its place. */
-function shouldMakeRoom(table: HookQueueTable, { ownerId, state, enteredAtMs }: HookQueue): boolean {
+/** Whether the hook queue has been in memory for a while, may have more to send, and others of its owner wait for its place. */
+function shouldMakeRoom(table: HookQueueTable, { ownerId, state, deliveryIds, enteredAtMs }: HookQueue): boolean {
   const { room, refusedAtMs, world } = table;
   const nowMs = world.monotonicMs();
   const areOthersWaiting = nowMs - (refusedAtMs.get(ownerId) ?? Number.NEGATIVE_INFINITY) < WAITING_FOR_MS;
-  return areOthersWaiting && !hasRoom(table, ownerId) && state !== 'draining' && nowMs - enteredAtMs >= room.minStayMs;
+  // The delivery of the attempt that has ended is one of them.
+  const mayHaveMore = state === 'loading' || (state === 'loaded' && deliveryIds.size > 1);
+  return areOthersWaiting && !hasRoom(table, ownerId) && mayHaveMore && nowMs - enteredAtMs >= room.minStayMs;
 }
 
 /**

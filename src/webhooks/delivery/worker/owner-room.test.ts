@@ -11,6 +11,7 @@ import {
 import { startTestWorker, waitForHookQueue } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
+import { NEVER_MS } from '../queue/delivery-store.ts';
 
 const ROOM_FOR_ONE = { maxOfOwner: 1, minStayMs: 0 };
 
@@ -77,4 +78,11 @@ forEachEngine('a hook that makes room is paused by an attempt that was under way
   assert.equal(parked, 1);
   assert.ok(next_at_ms >= answeredAtMs + 300_000, `paused for ${next_at_ms - answeredAtMs} ms`);
   assert.deepEqual(await store.read(failsSql), [{ fails: 1 }]);
+});
+
+forEachEngine('a hook with nothing left sleeps while others wait for room, and is not due again', async (store) => {
+  await using crowded = await startCrowded(store, 1);
+  crowded.answers[0]!.end('ok');
+  await crowded.receiver.waitFor(2);
+  assert.equal((await waitForHookQueue(store, 1)).next_at_ms, NEVER_MS);
 });
