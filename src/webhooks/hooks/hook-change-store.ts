@@ -39,10 +39,13 @@ const lockHookSql = statement<Pick<HookRow, 'disabled_at_ms'>>(
   'UPDATE hooks SET url = url WHERE id = $1 RETURNING disabled_at_ms',
 );
 // $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
-// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
+// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off. The last response is
+// that of the URL: another one has none yet.
 const updateHookSql = statement<HookRow>(
   'update-hook',
   `UPDATE hooks SET url = COALESCE($2, url), encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
+     result = CASE WHEN COALESCE($2, url) = url THEN result ELSE NULL END,
+     result_code = CASE WHEN COALESCE($2, url) = url THEN result_code ELSE 0 END,
      push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
      issues_events = COALESCE($7, issues_events), note_events = COALESCE($8, note_events),
      merge_requests_events = COALESCE($9, merge_requests_events),

@@ -51,6 +51,24 @@ withDoors(
   },
 );
 
+const answerSql = statement('test-answer-of-receiver', `UPDATE hooks SET result = 'down', result_code = 503`);
+
+withDoors('another url has no last response yet; the same keeps that of its receiver', async (server, store) => {
+  const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
+  const path = `${HOOKS}/${hook.id}`;
+  const readResult = async (url: string) => {
+    await server.call('PATCH', path, { json: { url, active: false } });
+    const { body } = await server.call('GET', path);
+    return [body.url, body.result, body.result_code];
+  };
+  await store.write(answerSql);
+  assert.deepEqual(await readResult(URL_1), [URL_1, 'down', 503]);
+  assert.deepEqual(await readResult(`${URL_1}/other`), [`${URL_1}/other`, null, 0]);
+  await store.write(answerSql);
+  await server.call('PATCH', path, { json: { url: `${URL_1}/other`, push_events: false } });
+  assert.deepEqual(await readResult(`${URL_1}/other`), [`${URL_1}/other`, 'down', 503]);
+});
+
 withDoors('a hook can be switched off and on, and another url switches it on again', async (server) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const path = `${HOOKS}/${hook.id}`;

@@ -57,7 +57,7 @@ const writeResponsesSql = multiRowStatement(
      WHERE hooks.id = ${v.hookId} AND hooks.url = ${v.url} AND ${hasCounted(v.hookId, v.deliveryId, v.startedAtMs)}`,
 );
 
-/** One row for each hook. */
+/** One row for each hook and URL. */
 function lastResponseStatements(responses: readonly LastResponse[]): BoundStatement[] {
   const ascending = [...responses].sort((one, other) => one.hookId - other.hookId);
   return bindRows(writeResponsesSql, ascending);

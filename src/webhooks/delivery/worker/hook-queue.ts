@@ -23,7 +23,8 @@
  * | the result of any attempt is stored: `countStored`                | any             | unchanged | `stored` + 1 |
  * | that attempt was scheduled, not manual: `forgetDelivery`          | any             | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
- * | an attempt ended, and others of its owner wait for room: the same | loading, loaded | draining  | waiting deliveries are dropped |
+ * | an attempt ended, and others of its owner wait for room: the same | loading         | draining  | waiting deliveries are dropped |
+ * | the same, and another delivery is in memory                       | loaded          | draining  | waiting deliveries are dropped |
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
@@ -84,7 +85,7 @@ export interface HookQueue extends HookQueueHealth {
   readonly createdAtMs: number;
   /** The same; monotonic. */
   readonly enteredAtMs: number;
-  /** While it drains because of a pause: when the pause ends that its row has. Undefined otherwise. */
+  /** While it drains because of a pause: when the pause ends that its row has. Undefined if it drains for another reason. */
   readonly pausedUntilMs: number | undefined;
   /** All first attempts that were due at their last read are in memory, and all that this process enqueued after it. */
   readonly isComplete: boolean;

@@ -93,7 +93,7 @@ export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue
 
 /**
  * A scheduled attempt has ended, so the hook queue has had its turn: it leaves the memory if others of its owner wait for room, and
- * comes back behind them.
+ * comes back behind them. One that has nothing left sleeps instead.
  */
 export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueueChange[] {
   if (!shouldMakeRoom(table, hookQueue)) return [];
@@ -102,12 +102,14 @@ export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueue
   return [{ kind: 'make room', hookId, shard, epoch }];
 }
 
-/** Whether the hook queue has been in memory for a while, and others of its owner wait for its place. */
-function shouldMakeRoom(table: HookQueueTable, { ownerId, state, enteredAtMs }: HookQueue): boolean {
+/** Whether the hook queue has been in memory for a while, may have more to send, and others of its owner wait for its place. */
+function shouldMakeRoom(table: HookQueueTable, { ownerId, state, deliveryIds, enteredAtMs }: HookQueue): boolean {
   const { room, refusedAtMs, world } = table;
   const nowMs = world.monotonicMs();
   const areOthersWaiting = nowMs - (refusedAtMs.get(ownerId) ?? Number.NEGATIVE_INFINITY) < WAITING_FOR_MS;
-  return areOthersWaiting && !hasRoom(table, ownerId) && state !== 'draining' && nowMs - enteredAtMs >= room.minStayMs;
+  // The delivery of the attempt that has ended is one of them.
+  const mayHaveMore = state === 'loading' || (state === 'loaded' && deliveryIds.size > 1);
+  return areOthersWaiting && !hasRoom(table, ownerId) && mayHaveMore && nowMs - enteredAtMs >= room.minStayMs;
 }
 
 /**
@@ -161,11 +163,12 @@ function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueue
 }
 
 /**
- * Stores the pause in the row, and forgets the hook queue in memory. An attempt that was under way when the pause began may come
- * back with a longer one.
+ * Stores the pause in the row, and forgets the hook queue in memory. An attempt that was under way then may come back with a longer
+ * pause, or with the first one if the hook queue has made room. A row that is held, canceled, moved or under another lease stays as
+ * it is.
  */
 function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
-  const { state, pausedUntilMs = Number.POSITIVE_INFINITY } = hookQueue;
+  const { state, pausedUntilMs = Number.NEGATIVE_INFINITY } = hookQueue;
   if (state === 'draining' && pause.untilMs <= pausedUntilMs) return [];
   recordPause(hookQueue, pause.untilMs);
   drain(table, hookQueue);

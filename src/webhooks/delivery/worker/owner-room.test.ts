@@ -1,5 +1,6 @@
 /** An owner with more due hooks than a worker takes into memory at a time. */
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { startReceiver } from '../../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
@@ -7,7 +8,12 @@ import {
   insertTestHook,
   waitForDelivery,
 } from '../../../../test/support/webhooks/deliveries-store.ts';
-import { startTestWorker } from '../../../../test/support/webhooks/delivery-worker.ts';
+import { startTestWorker, waitForHookQueue } from '../../../../test/support/webhooks/delivery-worker.ts';
+import { type Store, statement } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+import { NEVER_MS } from '../queue/delivery-store.ts';
+
+const ROOM_FOR_ONE = { maxOfOwner: 1, minStayMs: 0 };
 
 forEachEngine('a hook that finds no room in memory does not wait for the backlogs of its owner', async (store) => {
   const answers: (() => void)[] = [];
@@ -36,4 +42,47 @@ forEachEngine('a hook that finds no room in memory does not wait for the backlog
   assert.ok(isFirst, 'the backlogs went before the event of the fifth hook');
   for (const id of ids) assert.equal((await waitForDelivery(store, id)).attempts, 1);
   assert.equal(slow.received.length, 200, 'each is sent once');
+});
+
+/** Hook 1 has so many attempts under way, which the test answers, while hook 2 of its owner waits for its place in memory. */
+async function startCrowded(store: Store, attempts: number) {
+  const answers: ServerResponse[] = [];
+  const receiver = await startReceiver((_, response) => void answers.push(response));
+  for (const hookId of [1, 2]) await insertTestHook(store, { id: hookId, url: receiver.url });
+  for (let count = 0; count < attempts; count += 1) await enqueueTestDelivery(store, { hookId: 1, url: receiver.url });
+  await enqueueTestDelivery(store, { hookId: 2, url: receiver.url });
+  const worker = startTestWorker(store, undefined, undefined, undefined, ROOM_FOR_ONE);
+  worker.wake();
+  await receiver.waitFor(attempts);
+  const end = async (): Promise<void> => {
+    for (const response of answers) response.end();
+    await worker.stop();
+    await receiver[Symbol.asyncDispose]();
+  };
+  return { receiver, answers, [Symbol.asyncDispose]: end };
+}
+
+const failsSql = statement<{ fails: number }>('test-fails', 'SELECT fails FROM endpoint_queue WHERE hook_id = 1');
+
+forEachEngine('a hook that makes room is paused by an attempt that was under way', async (store) => {
+  await using crowded = await startCrowded(store, 2);
+  const [accepted, limited] = crowded.answers;
+  const { next_at_ms: dueAtMs } = await waitForHookQueue(store, 1);
+  accepted!.end('ok');
+  await waitForHookQueue(store, 1, ({ next_at_ms }) => next_at_ms > dueAtMs);
+  const answeredAtMs = realWorld.nowMs();
+  limited!.writeHead(429, { 'retry-after': '300' }).end();
+  // The second hook gets the place once the result of the first is stored.
+  await crowded.receiver.waitFor(3);
+  const { parked, next_at_ms } = await waitForHookQueue(store, 1);
+  assert.equal(parked, 1);
+  assert.ok(next_at_ms >= answeredAtMs + 300_000, `paused for ${next_at_ms - answeredAtMs} ms`);
+  assert.deepEqual(await store.read(failsSql), [{ fails: 1 }]);
+});
+
+forEachEngine('a hook with nothing left sleeps while others wait for room, and is not due again', async (store) => {
+  await using crowded = await startCrowded(store, 1);
+  crowded.answers[0]!.end('ok');
+  await crowded.receiver.waitFor(2);
+  assert.equal((await waitForHookQueue(store, 1)).next_at_ms, NEVER_MS);
 });

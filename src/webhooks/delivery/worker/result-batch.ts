@@ -36,8 +36,8 @@ export interface ResultQueue {
   readonly changes: QueuedChange[];
   /** How many changes were added, ever. */
   addedChanges: number;
-  /** The last attempt of each hook, by its id, whose response the hook shows. */
-  readonly reports: Map<number, EndedAttempt>;
+  /** The last attempt of each hook at each of its URLs, by `keyOfReport`. The hook shows the response of its present URL. */
+  readonly reports: Map<string, EndedAttempt>;
 }
 
 interface QueuedChange {
@@ -63,7 +63,12 @@ export function addResults(queue: ResultQueue, { attempt, changes }: Results): v
   }
   if (attempt === undefined) return;
   queue.attemptResults.push(attempt.result);
-  queue.reports.set(attempt.result.hookId, attempt);
+  queue.reports.set(keyOfReport(attempt), attempt);
+}
+
+/** An answer of a former URL that comes late must not replace that of the present one, which alone is stored. */
+function keyOfReport({ result, url }: EndedAttempt): string {
+  return `${result.hookId} ${url}`;
 }
 
 /** All changes that were added before this many were, have been taken. */
@@ -106,7 +111,7 @@ function takeChanges(queue: ResultQueue, attemptResults: readonly AttemptResult[
 function takeReports({ reports, attemptResults }: ResultQueue): EndedAttempt[] {
   const waiting = new Set(attemptResults);
   const taken = [...reports.values()].filter(({ result }) => !waiting.has(result));
-  for (const { result } of taken) reports.delete(result.hookId);
+  for (const report of taken) reports.delete(keyOfReport(report));
   return taken;
 }
 

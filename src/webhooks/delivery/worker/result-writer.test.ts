@@ -10,8 +10,9 @@ import {
   forEachEngine,
   openTestStore,
 } from '../../../../test/support/store/engines.ts';
-import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
+import { insertTestHook, takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { enqueue, NOW, result } from '../../../../test/support/webhooks/delivery-queue.ts';
+import { waitForHook } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
@@ -94,6 +95,20 @@ forEachEngine('a flush waits for both results of one delivery, which are stored 
     });
   await writer.flush();
   assert.equal(transactions.length, 2);
+});
+
+forEachEngine('an answer of the former URL that comes last does not replace that of the present one', async (store) => {
+  await takeAllShards(store, 'worker-1', NOW);
+  const [former, present] = ['http://127.0.0.1:9/former', 'http://127.0.0.1:9/present'];
+  await insertTestHook(store, { id: 7, url: present });
+  const { writer } = createWriter(store);
+  const ids = [await enqueue(store, 7), await enqueue(store, 7)] as const;
+  const answer = (id: number, url: string, status: number) =>
+    writer.add({ attempt: { result: result(7, id), report: { ...REPORT, status }, url }, changes: [] });
+  answer(ids[0], present, 200);
+  answer(ids[1], former, 500);
+  await writer.flush();
+  assert.equal((await waitForHook(store, 7)).result_code, 200);
 });
 
 forEachEngine('a scan is requested once a hook queue may be due that was not', async (store) => {
