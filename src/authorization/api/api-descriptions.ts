@@ -155,7 +155,8 @@ export const authorizationDescriptions: ApiDescriptions = {
     },
     OAuthError: {
       error: 'invalid_scope',
-      error_description: 'None of the scopes is known: scopes_supported of the metadata has all',
+      error_description:
+        'None of the scopes is known (scopes_supported of the metadata has all), and profile and email need openid',
     },
     'OAuthError.401': { error: 'invalid_client', error_description: 'Client authentication failed' },
     'OAuthError.429': { error: 'temporarily_unavailable', error_description: 'Too many attempts, try again later' },

@@ -67,11 +67,18 @@ export function isScope(name: string): name is Scope {
   return ORDER.has(name);
 }
 
-/** The known scopes of a request. If it has none of the API, those that other code hosts use for the same; may be empty. */
+/**
+ * The known scopes of a request. If it has none of the API, those that other code hosts use for the same; may be empty. Without
+ * `openid`, `profile` and `email` allow nothing, but a process of an earlier release lets a token of these alone predict.
+ */
 export function readRequestedScopes(text: string): readonly Scope[] {
   const names = [...new Set(text.split(' '))];
-  const known = names.filter(isScope);
+  const known = names.filter(isScope).filter((scope) => names.includes('openid') || !isProfileScope(scope));
   return known.every(isOpenIdScope) ? uniteScopes(known, translateScopes(names)) : sortScopes(known);
+}
+
+function isProfileScope(scope: Scope): boolean {
+  return scope === 'profile' || scope === 'email';
 }
 
 function translateScopes(names: readonly string[]): readonly Scope[] {
@@ -102,7 +109,7 @@ function allows(scopes: readonly Scope[], scope: Scope): boolean {
  * administrators, and `profile` and `email` were unknown to earlier releases. Such a client names them again at each refresh.
  */
 function mayBeMissing(scope: Scope): boolean {
-  return isAdministratorScope(scope) || scope === 'profile' || scope === 'email';
+  return isAdministratorScope(scope) || isProfileScope(scope);
 }
 
 export function formatScope(scopes: readonly Scope[]): string {
