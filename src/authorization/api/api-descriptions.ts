@@ -113,6 +113,7 @@ export const authorizationDescriptions: ApiDescriptions = {
     prompt: 'Whether the person must sign in or consent again (OpenID Connect).',
     max_age: 'Largest age of the sign-in, in seconds.',
     login_hint: 'Login name to fill in.',
+    id_token_hint: 'ID token of the person who is expected; it may have expired.',
     'listPeople.state': 'Only accounts in this state.',
     'resetPassword.password': 'The new password.',
     createdAtMs: 'When it was made, in milliseconds since 1970.',
@@ -155,7 +156,8 @@ export const authorizationDescriptions: ApiDescriptions = {
     },
     OAuthError: {
       error: 'invalid_scope',
-      error_description: 'None of the scopes is known: scopes_supported of the metadata has all',
+      error_description:
+        'None of the scopes is known (scopes_supported of the metadata has all), and profile and email need openid',
     },
     'OAuthError.401': { error: 'invalid_client', error_description: 'Client authentication failed' },
     'OAuthError.429': { error: 'temporarily_unavailable', error_description: 'Too many attempts, try again later' },

@@ -1,5 +1,5 @@
 /** Lists the scopes, reads them from a request, and says which of them need a person or an administrator. */
-import { isAdministratorScope, NARROW_SCOPES } from '../../scopes.ts';
+import { isAdministratorScope, NARROW_SCOPES, permits } from '../../scopes.ts';
 
 /**
  * GitCode's scope names; `openid` for an identity token; and `admin`, without which a token of an administrator
@@ -67,15 +67,49 @@ export function isScope(name: string): name is Scope {
   return ORDER.has(name);
 }
 
-/** The known scopes of a request. If it has none of the API, those that other code hosts use for the same; may be empty. */
+/**
+ * The known scopes of a request. If it has none of the API, those that other code hosts use for the same; may be empty. Without
+ * `openid`, `profile` and `email` allow nothing, but a process of an earlier release lets a token of these alone predict.
+ */
 export function readRequestedScopes(text: string): readonly Scope[] {
   const names = [...new Set(text.split(' '))];
-  const known = names.filter(isScope);
+  const known = names.filter(isScope).filter((scope) => names.includes('openid') || !isProfileScope(scope));
   return known.every(isOpenIdScope) ? uniteScopes(known, translateScopes(names)) : sortScopes(known);
+}
+
+function isProfileScope(scope: Scope): boolean {
+  return scope === 'profile' || scope === 'email';
 }
 
 function translateScopes(names: readonly string[]): readonly Scope[] {
   return names.flatMap((name) => SCOPE_OF_OTHER_HOST.get(name) ?? []);
+}
+
+/**
+ * The scope of a refresh (RFC 6749 §6): of the requested scopes those that were granted, and narrow ones for which a granted
+ * scope stands. Undefined if none is left, or if the text names a scope beyond the grant that its person could have given.
+ */
+export function narrowScopes(text: string, granted: readonly Scope[]): readonly Scope[] | undefined {
+  const asked = readRequestedScopes(text);
+  const within = asked.filter((scope) => granted.includes(scope));
+  const beyond = asked.filter((scope) => !allows(granted, scope));
+  const names = text.split(' ');
+  if (beyond.some((scope) => names.includes(scope) && !mayBeMissing(scope))) return undefined;
+  const narrow = asked.filter((scope) => allows(granted, scope) && !allows(within, scope));
+  const scopes = uniteScopes(within, narrow);
+  return scopes.length === 0 ? undefined : scopes;
+}
+
+function allows(scopes: readonly Scope[], scope: Scope): boolean {
+  return permits({ scopes, repositories: undefined }, scope);
+}
+
+/**
+ * Whether a client may have named it at a sign-in that did not grant it: an ordinary person is not asked for the scopes of
+ * administrators, and `profile` and `email` were unknown to earlier releases. Such a client names them again at each refresh.
+ */
+function mayBeMissing(scope: Scope): boolean {
+  return isAdministratorScope(scope) || isProfileScope(scope);
 }
 
 export function formatScope(scopes: readonly Scope[]): string {

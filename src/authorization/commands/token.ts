@@ -17,8 +17,6 @@ import { type AnswerOptions, addAnswerOptions, openAdministration } from './open
 const DAY_MS = 86_400_000;
 const EXAMPLES = '12h, 90d, 2027-01-31 or never';
 
-/** `openid` signs people in to applications; a personal token has no use for it. */
-
 /** Repositories are of another area. */
 export type LoadRepositoryCheck = () => Promise<(store: Store, owners: Owners) => FindUnknownRepositories>;
 

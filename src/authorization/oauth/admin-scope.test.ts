@@ -138,7 +138,9 @@ const cases: Case[] = [
         scope: 'all_user admin',
       };
       const refreshed = await postForm(`${server.url}/oauth/token`, { ...more, ...client });
-      assert.equal(refreshed.json.error, 'invalid_scope');
+      assert.equal(refreshed.json.scope, 'all_user');
+      const identity = await server.area.verifyToken(String(refreshed.json.access_token));
+      assert.deepEqual([identity?.userId, identity?.isAdmin], [ada.user.id, false]);
     },
   ],
   [

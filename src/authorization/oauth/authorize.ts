@@ -38,7 +38,7 @@ import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
-import { readIdTokenHint } from './protocol/id-token.ts';
+import { type HintedPerson, readIdTokenHint } from './protocol/id-token.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
 
@@ -141,11 +141,12 @@ async function answerRequest(
   const { application } = checked;
   const session = await dependencies.signIn.currentSession(c);
   const messages = readMessages(c);
-  const hintedUserId = await findHintedUserId(dependencies, checked);
-  const isOther = hintedUserId !== undefined && hintedUserId !== session?.user.id;
+  const hinted = await findHintedPerson(dependencies, checked);
+  const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
   if (session === undefined || mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
     return sendToSignIn(dependencies, c, { ...checked, isAgain: session !== undefined });
-  if (isOther) throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
+  if (isOther && hinted.userId !== undefined)
+    throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && needsNoConsent({ request, application }, consent))
@@ -166,10 +167,10 @@ async function answerRequest(
 }
 
 /** The person whom the client expects; undefined if it does not say. */
-async function findHintedUserId(
+async function findHintedPerson(
   dependencies: AuthorizeDependencies,
   { query, application: { clientId } }: CheckedRequest,
-): Promise<string | undefined> {
+): Promise<HintedPerson | undefined> {
   const hint = query.values.get('id_token_hint');
   return hint === undefined ? undefined : await readIdTokenHint(dependencies, { hint, clientId });
 }

@@ -15,6 +15,8 @@ import {
   signIn,
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import { replaceSigningKeys } from '../tokens/signing-keys.ts';
 
 /** Two people who both use the application, and the identity token that it has of the first. */
 async function prepareTwo(bench: Bench) {
@@ -27,6 +29,18 @@ async function prepareTwo(bench: Bench) {
   const code = await obtainCode(server, person, { client_id: clientId, scope });
   const { json } = await postForm(`${server.url}/oauth/token`, { grant_type: 'authorization_code', code, ...client });
   return { person, other, fields: { ...fields, scope, id_token_hint: String(json.id_token) } };
+}
+
+async function replaceKeys({ server }: Bench): Promise<void> {
+  const event = { kind: 'signing_keys_replaced', address: undefined } as const;
+  await replaceSigningKeys(server, auditStatement(event, server.world.nowMs()));
+}
+
+/** The same token with other claims, whose signature holds no more. */
+function changeClaims(token: string, changes: Readonly<Record<string, string>>): string {
+  const [head, body = '', signature] = token.split('.');
+  const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>;
+  return [head, Buffer.from(JSON.stringify({ ...claims, ...changes })).toString('base64url'), signature].join('.');
 }
 
 const cases: Case[] = [
@@ -71,6 +85,44 @@ const cases: Case[] = [
       const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${body}.`;
       for (const hint of ['x', `${head}.${body}.AAAA`, unsigned, foreign.fields.id_token_hint]) {
         const answer = await authorize(server, person.cookie, { ...fields, id_token_hint: hint });
+        assertRedirectedError(bench, answer, 'invalid_request');
+      }
+    },
+  ],
+  [
+    'a hint whose key is no longer published says nothing: the person signs in again, also with prompt=none',
+    async (bench) => {
+      const { server } = bench;
+      const { person, other, fields } = await prepareTwo(bench);
+      await replaceKeys(bench);
+      const silent = await authorize(server, person.cookie, { ...fields, prompt: 'none' });
+      assertRedirectedError(bench, silent, 'login_required');
+      const forged = { ...fields, id_token_hint: changeClaims(fields.id_token_hint, { sub: other.user.id }) };
+      assertRedirectedError(
+        bench,
+        await authorize(server, other.cookie, { ...forged, prompt: 'none' }),
+        'login_required',
+      );
+      for (const { user, cookie } of [person, other]) {
+        const sent = await authorize(server, cookie, fields);
+        assert.equal(sent.status, 303);
+        const location = new URL(sent.headers.get('location') ?? '', server.url);
+        assert.equal(location.pathname, '/sign-in');
+        server.advance(1000);
+        const fresh = `${await signIn(server, user)}; ${readAgainCookie(sent)}`;
+        const back = await request(server.url + location.searchParams.get('return_to'), { headers: { cookie: fresh } });
+        assert.ok(readRedirect(back).has('code'));
+      }
+    },
+  ],
+  [
+    'such a hint of another issuer or for another client is invalid_request',
+    async (bench) => {
+      const { person, fields } = await prepareTwo(bench);
+      await replaceKeys(bench);
+      for (const changes of [{ iss: 'https://other.example' }, { aud: 'another' }]) {
+        const hint = changeClaims(fields.id_token_hint, changes);
+        const answer = await authorize(bench.server, person.cookie, { ...fields, id_token_hint: hint });
         assertRedirectedError(bench, answer, 'invalid_request');
       }
     },

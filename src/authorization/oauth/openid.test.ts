@@ -1,7 +1,7 @@
 /** Identity tokens and userinfo (OpenID Connect Core). */
 import assert from 'node:assert/strict';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { prepareRequest } from '../../../test/support/authorization/authorization-requests.ts';
+import { assertRedirectedError, prepareRequest } from '../../../test/support/authorization/authorization-requests.ts';
 import {
   authorize,
   callApi,
@@ -10,6 +10,8 @@ import {
   obtainCode,
   obtainTokens,
   postForm,
+  readRedirect,
+  refresh,
   registerApplication,
   request,
 } from '../../../test/support/authorization/authorization-server.ts';
@@ -105,19 +107,36 @@ const openid: Case[] = [
     },
   ],
   [
-    'profile and email allow no call of the API, and no prediction without openid',
+    'profile and email allow no call of the API and no prediction',
     async (bench) => {
       const { server } = bench;
       const { person, ...application } = await prepareParties(bench);
       const all = await obtainTokens(server, person, application, 'openid profile email');
       assert.equal(await callApi(server, all.access_token), 403);
-      const some = await obtainTokens(server, person, application, 'profile email');
-      const identity = await server.area.verifyToken(some.access_token);
-      assert.deepEqual(identity?.scopes, ['profile', 'email']);
+      const identity = { scopes: ['profile', 'email'], repositories: undefined };
       for (const scope of ['predict', 'observe', 'all_user']) assert.equal(permits(identity, scope), false);
       const resource = await request(`${server.url}/.well-known/oauth-protected-resource`);
       for (const scope of ['openid', 'profile', 'email'])
         assert.ok(!(resource.json.scopes_supported as string[]).includes(scope));
+    },
+  ],
+  [
+    'profile and email are left out of a request without openid, and are invalid_scope alone',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields } = await prepareRequest(bench);
+      const refused = await authorize(server, cookie, { ...fields, scope: 'profile email' });
+      assertRedirectedError(bench, refused, 'invalid_scope');
+      assert.match(readRedirect(refused).get('error_description') ?? '', /profile and email .* openid/);
+      for (const [asked, granted] of [
+        ['all_user profile email', 'all_user'],
+        ['read_user email', 'all_user'],
+        ['predict profile', 'predict'],
+      ] as const)
+        assert.equal((await prepareTokens(bench, asked)).tokens.scope, granted);
+      const { tokens } = await prepareTokens(bench, 'openid profile email');
+      const answer = await refresh(server, tokens.refresh_token, { scope: 'profile email' });
+      assert.deepEqual([answer.status, answer.json.error], [400, 'invalid_scope']);
     },
   ],
   [

@@ -9,7 +9,7 @@ const cases: Case[] = [
     'an answer is repeated byte for byte when its access token has expired and was deleted, and the session goes on',
     async (bench) => {
       const { server } = bench;
-      for (const scope of [{}, { scope: 'all_hook' }]) {
+      for (const scope of [{}, { scope: 'all_hook' }, { scope: 'all_hook profile admin' }]) {
         const { tokens } = await prepareTokens(bench);
         const first = await refresh(server, tokens.refresh_token, scope);
         server.advance(61_000);

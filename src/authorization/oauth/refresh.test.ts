@@ -153,7 +153,7 @@ const cases: Case[] = [
           graceMs: 0,
           clientId: undefined,
           isAuthenticated: false,
-          askedScopes: undefined,
+          askedScope: undefined,
           access: { hash: hashSecret(pair.accessToken), expiresAtMs: nowMs + DAY_MS },
           refresh: { hash: hashSecret(pair.refreshToken), expiresAtMs: nowMs + DAY_MS },
           successorSeed,

@@ -24,7 +24,7 @@ import { formToken } from './cookies.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
-import type { UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
+import type { AuthenticatedPerson, UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
 
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
@@ -92,12 +92,10 @@ async function finishUpstream(
     throw new Failure('forbidden', messages.secondStep.tooLate);
   try {
     const address = clientAddress(c);
-    const person = await provider.readPerson(attempt, {
+    const person = await provider.authenticate(attempt, {
       url: new URL(UPSTREAM_CALLBACK + search, context.baseUrl),
       state,
     });
-    if (person.profileError !== undefined)
-      c.get('log').warn({ err: person.profileError }, 'Cannot read a profile at the upstream provider');
     return attempt.linkUserId === undefined
       ? await signInUpstream(c, context, { provider, person, address, returnTo: attempt.returnTo })
       : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
@@ -106,39 +104,49 @@ async function finishUpstream(
   }
 }
 
-interface Arrival {
+interface Arrival<Person> {
   readonly provider: UpstreamProvider;
-  readonly person: UpstreamPerson;
+  readonly person: Person;
   /** The address of the browser. */
   readonly address: string;
+}
+
+async function readProfile(c: Context<HttpEnv>, authenticated: AuthenticatedPerson): Promise<UpstreamPerson> {
+  const person = await authenticated.readProfile();
+  if (person.profileError !== undefined)
+    c.get('log').warn({ err: person.profileError }, 'Cannot read a profile at the upstream provider');
+  return person;
 }
 
 async function signInUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, address, returnTo }: Arrival & { readonly returnTo: string },
+  { provider, person, address, returnTo }: Arrival<AuthenticatedPerson> & { readonly returnTo: string },
 ): Promise<Response> {
   const messages = readMessages(c);
   const { issuer, signUp, name } = provider.config;
   const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
-  const user = known ?? (await createUpstreamAccount(context, { provider, person, address }));
+  const user =
+    known ?? (await createUpstreamAccount(context, { provider, person: await readProfile(c, person), address }));
   if (user.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
-  await confirmEmail(context, user, person);
-  return context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+  const response = await context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+  // The session comes first: while the provider takes its time to answer, the account may be unlinked.
+  if (known?.isEmailVerified === false) await confirmEmail(context, known, await readProfile(c, person));
+  return response;
 }
 
 /** The provider has verified the address that the person has here too, or the person has none yet. */
 async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
-  if (email === undefined || user.isEmailVerified) return;
+  if (email === undefined) return;
   if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
   const { id: userId, email: seenEmail, credentialGeneration } = user;
   await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements: [] });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
-async function createUpstreamAccount(context: SignInContext, arrival: Arrival): Promise<User> {
+async function createUpstreamAccount(context: SignInContext, arrival: Arrival<UpstreamPerson>): Promise<User> {
   const { provider, person } = arrival;
   const wanted = chooseLogin(person, provider);
   for (let attempt = 1; attempt <= MAX_LOGIN_TRIES; attempt += 1) {
@@ -173,7 +181,7 @@ function varyLogin(world: World, login: string, attempt: number): string {
 
 async function makeUser(
   { store, world }: SignInContext,
-  { provider, person, address, login }: Arrival & { readonly login: string },
+  { provider, person, address, login }: Arrival<UpstreamPerson> & { readonly login: string },
 ) {
   const { issuer } = provider.config;
   const nowMs = world.nowMs();
@@ -215,8 +223,9 @@ export function toLogin(text: string): string {
 async function link(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, address, userId }: Arrival & { readonly userId: string },
+  { provider, person: authenticated, address, userId }: Arrival<AuthenticatedPerson> & { readonly userId: string },
 ): Promise<Response> {
+  const person = await readProfile(c, authenticated);
   const session = await context.currentSession(c);
   const messages = readMessages(c);
   if (session?.user.id !== userId) throw new Failure('forbidden', messages.secondStep.tooLate);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Configuration } from 'oidc-provider';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
 import { addUser, openAs, PASSWORD, type PageService } from '../../../test/support/pages/page-service.ts';
 import {
@@ -52,6 +53,30 @@ test('with open sign-up a first visit makes an account and a second one finds it
   assert.match((await again.get('/account')).body, /<dd>grace-2<\/dd>/);
   await visitProvider(service, createFormClient(service.url), 'unverified');
   assert.equal((await findUserByLogin(service.store, 'unverified'))?.email, null);
+});
+
+test('a sign-in of a person whose address is verified asks the provider for no userinfo, nor does a refused one', async (t) => {
+  let calls = 0;
+  const findAccount: Configuration['findAccount'] = (_, id) => ({
+    accountId: id,
+    claims: (use) => {
+      if (use === 'userinfo') calls += 1;
+      return { sub: id, preferred_username: id, email: `${id}@company.example`, email_verified: id !== 'unverified' };
+    },
+  });
+  const service = await startWithProvider(t, 'open', { provider: { findAccount } });
+  const visit = async (login: string) => {
+    const before = calls;
+    const { answer } = await visitProvider(service, createFormClient(service.url), login);
+    assert.equal(answer.location, '/');
+    return calls - before;
+  };
+  assert.deepEqual([await visit('grace'), await visit('grace')], [1, 0]);
+  assert.deepEqual([await visit('unverified'), await visit('unverified')], [1, 1], 'it may be verified by now');
+  const closed = await startWithProvider(t, 'closed', { provider: { findAccount } });
+  const before = calls;
+  assert.equal((await visitProvider(closed, createFormClient(closed.url), 'stranger')).answer.status, 404);
+  assert.equal(calls, before);
 });
 
 test('the identity token alone names a person where the provider has no userinfo endpoint', async (t) => {

@@ -32,6 +32,13 @@ export interface UpstreamProof {
   readonly nonce: string;
 }
 
+/** A person whom the provider has let in. */
+export interface AuthenticatedPerson {
+  readonly subject: string;
+  /** Asks the provider for what the identity token leaves out, which may take 10 s. Never throws. */
+  readProfile(): Promise<UpstreamPerson>;
+}
+
 /** Who the provider says it is. */
 export interface UpstreamPerson {
   readonly subject: string;
@@ -49,7 +56,7 @@ export interface UpstreamProvider {
   /** Where to send the browser. Throws `unavailable` when the provider does not answer. */
   createAuthorizationUrl(proof: UpstreamProof, request: { redirectUri: string; state: string }): Promise<URL>;
   /** Throws `forbidden` for an answer that does not hold. */
-  readPerson(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<UpstreamPerson>;
+  authenticate(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<AuthenticatedPerson>;
 }
 
 export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider {
@@ -67,7 +74,7 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
         code_challenge_method: 'S256',
       });
     },
-    async readPerson(proof, { url, state }) {
+    async authenticate(proof, { url, state }) {
       const configuration = await configure();
       try {
         const tokens = await authorizationCodeGrant(configuration, url, {
@@ -77,7 +84,8 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
           idTokenExpected: true,
         });
         const person = toPerson(tokens.claims() ?? {});
-        return await completePerson(configuration, person, tokens.access_token);
+        const readProfile = () => completePerson(configuration, person, tokens.access_token);
+        return { subject: person.subject, readProfile };
       } catch (cause) {
         throw new Failure('forbidden', `${config.name} did not let you in`, {}, { cause });
       }

@@ -11,6 +11,7 @@
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';
+import { formatScope, narrowScopes, readScopes } from '../applications/scope.ts';
 import { deleteOldAccessTokens } from './surplus-tokens-store.ts';
 import { insertAccessSql, insertRefreshSql, type NewToken, revokeFamily } from './token-store.ts';
 
@@ -21,8 +22,8 @@ export interface Rotation {
   /** The client that authenticated, or that was only named, if any. */
   readonly clientId: string | undefined;
   readonly isAuthenticated: boolean;
-  /** A narrower scope for the new access token. */
-  readonly askedScopes: readonly string[] | undefined;
+  /** The scope that the client names for the new access token, as it was sent. */
+  readonly askedScope: string | undefined;
   readonly access: NewToken;
   readonly refresh: NewToken;
   /** The new pair is derived from it and the old token (`deriveSuccessor`). */
@@ -32,7 +33,7 @@ export interface Rotation {
 
 export type RotationOutcome =
   | { readonly kind: 'rotated'; readonly scope: string }
-  | { readonly kind: 'repeated'; readonly successorSeed: Uint8Array }
+  | { readonly kind: 'repeated'; readonly scope: string; readonly successorSeed: Uint8Array }
   | { readonly kind: 'refused' | 'unauthenticated' | 'not_allowed' | 'scope_too_wide' };
 
 interface RefreshRow {
@@ -79,20 +80,26 @@ export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
     if (!row.grant_types.split(' ').includes('refresh_token')) return { kind: 'not_allowed' };
     if (row.authenticated_refresh === 1 && !rotation.isAuthenticated) return { kind: 'unauthenticated' };
     if (Math.min(row.expires_at_ms, row.family_expires_at_ms) <= rotation.nowMs) return { kind: 'refused' };
-    const familyScopes = row.scope.split(' ');
-    if (rotation.askedScopes?.some((scope) => !familyScopes.includes(scope))) return { kind: 'scope_too_wide' };
-    if (row.rotated_at_ms !== null) return repeatOrRevoke(transaction, row, rotation);
-    return rotate(transaction, row, rotation);
+    const scope = chooseScope(row.scope, rotation.askedScope);
+    if (scope === undefined) return { kind: 'scope_too_wide' };
+    const next = row.rotated_at_ms === null ? rotate : repeatOrRevoke;
+    return next(transaction, { ...row, scope }, rotation);
   },
 );
 
+function chooseScope(granted: string, asked: string | undefined): string | undefined {
+  if (asked === undefined) return granted;
+  const scopes = narrowScopes(asked, readScopes(granted));
+  return scopes && formatScope(scopes);
+}
+
+/** `row` has the scope of the new access token, as in `repeatOrRevoke`. */
 async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
   const { tokenHash, nowMs, access, refresh } = rotation;
   const won = await transaction.run(markRotatedSql, [tokenHash, nowMs, rotation.successorSeed]);
   if (won.length === 0) return { kind: 'refused' };
-  const scope = rotation.askedScopes?.join(' ') ?? row.scope;
   const refreshExpiresAtMs = Math.min(refresh.expiresAtMs, row.family_expires_at_ms);
-  const { family_id: familyId } = row;
+  const { family_id: familyId, scope } = row;
   const generation = row.generation + 1;
   await transaction.run(insertRefreshSql, [refresh.hash, familyId, generation, nowMs, refreshExpiresAtMs]);
   await transaction.run(insertAccessSql, [access.hash, familyId, scope, nowMs, access.expiresAtMs]);
@@ -108,7 +115,7 @@ async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotatio
   const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;
   if (inGrace && row.successor_seed !== null) {
     const unused = await transaction.run(generationUnusedSql, [row.family_id, row.generation + 1]);
-    if (unused.length > 0) return { kind: 'repeated', successorSeed: row.successor_seed };
+    if (unused.length > 0) return { kind: 'repeated', scope: row.scope, successorSeed: row.successor_seed };
   }
   await revokeFamily(transaction, row.family_id, { kind: 'refresh_reused', ...rotation });
   return { kind: 'refused' };

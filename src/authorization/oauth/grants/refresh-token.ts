@@ -4,7 +4,6 @@
  */
 
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
-import { readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import type { TokenAnswer, TokenPair } from '../../tokens/issue-tokens.ts';
 import {
   createSuccessorSeed,
@@ -18,7 +17,7 @@ import { rotateRefresh } from '../../tokens/rotation-store.ts';
 import { findAccessTokenOfAnyAge, findLiveToken } from '../../tokens/token-store.ts';
 import { refuseClient, refuseGrant, refuseWiderScope } from '../protocol/oauth-error.ts';
 import { requireParameter } from '../protocol/parameters.ts';
-import type { Exchange, Grant } from './grant.ts';
+import type { Grant } from './grant.ts';
 import { checkGrantAllowed, refuseGrantType } from './require-client.ts';
 
 export const refreshTokens: Grant = async (dependencies, exchange) => {
@@ -35,7 +34,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
     graceMs: dependencies.settings.refreshGraceSeconds * 1000,
     clientId: client?.application.clientId,
     isAuthenticated: client?.isAuthenticated ?? false,
-    askedScopes: readAskedScopes(exchange),
+    askedScope: exchange.values.get('scope'),
     access,
     refresh: toNewRefresh(dependencies, pair.refreshToken, nowMs),
     successorSeed,
@@ -45,7 +44,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
     case 'rotated':
       return formatTokenAnswer({ ...pair, scope: outcome.scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
     case 'repeated':
-      return repeatAnswer(dependencies, exchange, deriveSuccessor(oldToken, outcome.successorSeed));
+      return repeatAnswer(dependencies, nowMs, { ...deriveSuccessor(oldToken, outcome.successorSeed), ...outcome });
     case 'scope_too_wide':
       throw refuseWiderScope();
     case 'unauthenticated':
@@ -58,33 +57,20 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
 };
 
 /**
- * Names are read as in the authorization request, which leaves out unknown ones: many libraries send the scope that they are
- * configured with again.
- */
-function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
-  const text = values.get('scope');
-  if (text === undefined) return undefined;
-  const scopes = readRequestedScopes(text);
-  if (scopes.length === 0) throw refuseWiderScope();
-  return scopes;
-}
-
-/**
  * The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. The access token may have expired
  * since, and been swept: then the client goes on with the refresh token, whose row says when both were issued.
  */
 async function repeatAnswer(
   dependencies: ProtocolDependencies,
-  exchange: Exchange,
-  pair: TokenPair,
+  nowMs: number,
+  answered: TokenPair & { readonly scope: string },
 ): Promise<TokenAnswer> {
   const { store } = dependencies;
-  const access = await findAccessTokenOfAnyAge(store, hashSecret(pair.accessToken));
-  if (access !== undefined) return formatTokenAnswer({ ...pair, ...access });
-  const refresh = await findLiveToken(store, 'refresh', { hash: hashSecret(pair.refreshToken), nowMs: exchange.nowMs });
+  const access = await findAccessTokenOfAnyAge(store, hashSecret(answered.accessToken));
+  if (access !== undefined) return formatTokenAnswer({ ...answered, ...access });
+  const refresh = await findLiveToken(store, 'refresh', { hash: hashSecret(answered.refreshToken), nowMs });
   if (refresh === undefined) throw refuseGrant();
   const { issuedAtMs } = refresh;
-  const { expiresAtMs } = toNewAccess(dependencies, pair.accessToken, issuedAtMs);
-  const scope = readAskedScopes(exchange)?.join(' ') ?? refresh.scope;
-  return formatTokenAnswer({ ...pair, scope, issuedAtMs, expiresAtMs });
+  const { expiresAtMs } = toNewAccess(dependencies, answered.accessToken, issuedAtMs);
+  return formatTokenAnswer({ ...answered, issuedAtMs, expiresAtMs });
 }

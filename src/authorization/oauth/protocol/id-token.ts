@@ -1,6 +1,6 @@
 /** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). Reads it when it comes back. */
 import { hash } from 'node:crypto';
-import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
+import { createLocalJWKSet, decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import type { SigningKey } from '../../tokens/signing-keys.ts';
 import { createOAuthFailure } from './oauth-error.ts';
@@ -51,23 +51,43 @@ export async function createIdToken(
     .sign(key.privateKey);
 }
 
+/** The person whom a client expects. */
+export interface HintedPerson {
+  /** Undefined if the key of the hint is no longer published: anyone may have written what it says. */
+  readonly userId: string | undefined;
+}
+
 /**
- * The id of the person whom the client means by `id_token_hint` (§3.1.2.1): one of its identity tokens, which may have expired.
- * Throws `invalid_request` for any other text.
+ * The person whom the client means by `id_token_hint` (§3.1.2.1): one of its identity tokens, which may have expired. Throws
+ * `invalid_request` for any other text.
  */
 export async function readIdTokenHint(
   { issuer, signingKeys }: ProtocolDependencies,
   { hint, clientId }: { readonly hint: string; readonly clientId: string },
-): Promise<string> {
+): Promise<HintedPerson> {
   const keys = createLocalJWKSet({ keys: await signingKeys.listPublic() });
   const expected = { issuer, audience: clientId, algorithms: [ID_TOKEN_ALGORITHM], requiredClaims: ['sub'] };
   try {
     // At the beginning of time, no token has expired.
     const { payload } = await jwtVerify(hint, keys, { ...expected, currentDate: new Date(0) });
-    return String(payload.sub);
+    return { userId: payload.sub };
+  } catch (error) {
+    if (error instanceof errors.JWKSNoMatchingKey && isAddressedTo(clientId, { hint, issuer }))
+      return { userId: undefined };
+    throw createOAuthFailure('invalid_request', 'id_token_hint is no identity token of this client');
+  }
+}
+
+/** Reads a token whose signature is not checked. */
+function isAddressedTo(
+  clientId: string,
+  { hint, issuer }: { readonly hint: string; readonly issuer: string },
+): boolean {
+  try {
+    const { iss, aud } = decodeJwt(hint);
+    return iss === issuer && [aud].flat().includes(clientId);
   } catch {
-    const description = 'id_token_hint is no identity token of this client, or its key is no longer published';
-    throw createOAuthFailure('invalid_request', description);
+    return false;
   }
 }
 

@@ -46,7 +46,10 @@ export function refuseGrant(): Failure {
 }
 
 export function refuseUnknownScopes(): Failure {
-  return createOAuthFailure('invalid_scope', 'None of the scopes is known: scopes_supported of the metadata has all');
+  return createOAuthFailure(
+    'invalid_scope',
+    'None of the scopes is known (scopes_supported of the metadata has all), and profile and email need openid',
+  );
 }
 
 export function refuseWiderScope(): Failure {
