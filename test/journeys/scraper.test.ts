@@ -72,7 +72,7 @@ test('rows without a load take that of their server, and rows with one keep it',
   const twice = await predict(program, [asked(busy.name), asked(idle.name), asked(busy.name), asked(idle.name)]);
   const [busyLoadedMs, idleLoadedMs, busyIdleMs] = twice.outputs.map((output) => output.predictedTtftMillis);
   assert.deepEqual([busyLoadedMs, idleLoadedMs], [busyMs, idleMs]);
-  assert.equal(busyIdleMs, unknownMs, 'the second row of a server asks about it idle');
+  assert.equal(busyIdleMs, unknownMs, 'the second half of the call asks about idle servers');
 
   busy[Symbol.dispose]();
   answer = await askUntil((servers) => servers < 3);
@@ -80,6 +80,8 @@ test('rows without a load take that of their server, and rows with one keep it',
     [answer.outputs.map((output) => output.serverIp), answer.metadata.omittedInputs],
     [[idle.name, '10.9.9.9'], 1],
   );
+  const listedTwice = await predict(program, [asked(busy.name), asked(busy.name)]);
+  assert.deepEqual([listedTwice.outputs, listedTwice.metadata.omittedInputs], [[], 2]);
   const metrics = await (await fetch(`${program.httpUrl}/metrics`)).text();
   assert.match(metrics, new RegExp(`trivet_prediction_scrape_age_seconds\\{server="${busy.name}"\\} [0-9.]+`));
   assert.match(metrics, /trivet_prediction_scrape_stale_rows_total [1-9]/);

@@ -201,6 +201,24 @@ forEachEngine('imported trees that are right have the capacity that the samples 
   assert.ok(Math.abs(capacity['10.0.0.1']! - 14) <= 1, JSON.stringify(capacity));
 });
 
+forEachEngine('the residuals of imported trees are measured one server in a turn', async (store) => {
+  const servers = Array.from({ length: 20 }, () => 1);
+  const rows = observePool({ rows: 3000, servers });
+  await addSamples(store, rows);
+  const worker = createHeadroomWorker({
+    store,
+    world: createStillWorld(),
+    metrics: new Registry(),
+    readUnderWay: () => 0,
+    log: createLog('silent'),
+    limits: { ttftMs: 3200, tpotMs: undefined, quantile: 0.9 },
+    outputTokens: 100,
+    listModels: () => [{ targetModel: 'm', model: importExactTrees() }],
+  });
+  const turns = await countTurns(worker.update(never));
+  assert.ok(turns >= 3000 / 250 + 4 * servers.length, `${turns} turns`);
+});
+
 forEachEngine('servers whose waits are unknown have a headroom, though no capacity can be simulated', async (store) => {
   const metrics = new Registry();
   const rows = observePool({ rows: 200 }).map((row, i) => ({

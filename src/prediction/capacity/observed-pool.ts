@@ -93,7 +93,7 @@ export function* observeInSteps({ model, samples, ...options }: ObservedPoolOpti
     servers.push(observeServer(name, byServer.get(name)!, lengths));
     yield;
   }
-  return { servers, model: createServiceModel(model, podType, byServer), lengths };
+  return { servers, model: yield* createServiceModel(model, podType, servers), lengths };
 }
 
 /** Throws unless there are samples of each, and each is named once. */

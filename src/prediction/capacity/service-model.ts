@@ -22,39 +22,37 @@ export interface ServiceModel {
 /** From this many samples of a server, spread over all of them, the residuals of a model without measured ones are taken. */
 const MEASURED_SAMPLES = 500;
 
-/** `samples` are those of each server: imported trees come without residuals, so theirs are measured on samples. */
-export function createServiceModel(
+/** The servers that are modelled, and the samples of each. */
+export interface SampledServer {
+  readonly name: string;
+  readonly samples: readonly Observation[];
+}
+
+/** Imported trees come without residuals, so theirs are measured on samples, in steps of one server each. */
+export function* createServiceModel(
   model: LatencyModel,
   podType: string,
-  samples: ReadonlyMap<string, readonly Observation[]>,
-): ServiceModel {
+  servers: readonly SampledServer[],
+): Generator<void, ServiceModel> {
   const predictTtft = createMedian(model, podType);
   const { calibration: trained } = findTimeModel(model, podType, 'ttft');
   const measured = new Map<string, Calibration>();
-
-  function calibrationOf(server: string): Calibration {
-    if (trained.rows > 0) return trained;
-    const known = measured.get(server) ?? measureCalibration(server, samples.get(server) ?? [], predictTtft);
-    measured.set(server, known);
-    return known;
+  for (const server of trained.rows > 0 ? [] : servers) {
+    measured.set(server.name, measureCalibration(server, predictTtft));
+    yield;
   }
-
   return {
     predictTtft,
-    spreadTtft: (server, medianMs, rank) => spread(medianMs, calibrationOf(server), rank),
+    spreadTtft: (server, medianMs, rank) => spread(medianMs, measured.get(server) ?? trained, rank),
   };
 }
 
-function measureCalibration(
-  server: string,
-  samples: readonly Observation[],
-  predictTtft: ServiceModel['predictTtft'],
-): Calibration {
+function measureCalibration({ name, samples }: SampledServer, predictTtft: ServiceModel['predictTtft']): Calibration {
   const timed = samples.filter(({ ttftMs }) => ttftMs !== undefined);
   const count = Math.min(MEASURED_SAMPLES, timed.length);
   const picked = Array.from({ length: count }, (_, i) => timed[Math.floor((i * timed.length) / count)]!);
   return calibrate(
-    Float64Array.from(picked, ({ input }) => predictTtft(server, input)),
+    Float64Array.from(picked, ({ input }) => predictTtft(name, input)),
     Float64Array.from(picked, ({ ttftMs }) => ttftMs!),
   );
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
+import { countTurns } from '../../../test/support/basics/count-turns.ts';
 import { ANSWERED_ROW } from '../../../test/support/prediction/answered-row.ts';
 import { countRows } from '../../../test/support/store/count-rows.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -71,3 +72,17 @@ forEachEngine(
     );
   },
 );
+
+forEachEngine('the known periods of many rare series are added up a few in a turn', async (store) => {
+  const series = 256;
+  const periods = upTo(40).map((period) => 20 + period);
+  for (const pod of upTo(series)) await savePeriods(store, `rare-${pod}`, 1, periods);
+  let current: Pick<Store, 'read'> = store;
+  const reading: Store = { ...store, read: (asked, parameters) => current.read(asked, parameters) };
+  const read = createNewestTimesReader(reading, { nowMs: () => NOW });
+  assert.equal((await read()).length, series);
+  // From here on the database has no part in the turns.
+  current = { read: async () => [] };
+  const turns = await countTurns(read());
+  assert.ok(turns >= (series * periods.length) / 500, `${turns} turns`);
+});

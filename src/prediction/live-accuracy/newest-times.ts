@@ -15,6 +15,8 @@ export const ENOUGH_TIMES = 300;
 const MAX_SERIES = 256;
 /** Periods that no process writes any more are read so often. */
 const PAST_READ_MS = 10 * MINUTE_MS;
+/** Many series of few times have tens of thousands of known periods. */
+const ADDED_AT_ONCE = 500;
 
 /** Reads the store at each call. */
 export type ReadNewestTimes = () => Promise<readonly PartSums[]>;
@@ -39,7 +41,10 @@ export function createNewestTimesReader(store: Store, world: Pick<World, 'nowMs'
     // The clock of another process may be ahead.
     const untilMs = Number.MAX_SAFE_INTEGER;
     for await (const page of readPages(store, { fromMs, newestMs: nowMs - PERIOD_MS, untilMs })) needed.add(page);
-    needed.add(periods);
+    for (let from = 0; from < periods.length; from += ADDED_AT_ONCE) {
+      needed.add(periods.slice(from, from + ADDED_AT_ONCE));
+      await yieldToCalls();
+    }
     return needed.sums();
   };
 }

@@ -107,3 +107,31 @@ forEachEngine('alarms that wait for the database are counted in the hours in whi
     ],
   );
 });
+
+forEachEngine('in a long outage the alarms of the oldest hours give way to new ones', async (store) => {
+  const world = createStillWorld(NOW);
+  const away = takeAway(store);
+  const alarms = openAlarms(away.store, world);
+  const models = Array.from({ length: 100 }, (_, i) => `m-${i}`);
+  const HOURS = 12;
+  alarms.record('m-0', { target: 'ttft', cause: 'error' });
+  alarms.start();
+  await away.whenFailed;
+  for (let hour = 0; hour < HOURS; hour++) {
+    for (const model of models) alarms.record(model, { target: 'ttft', cause: 'error' });
+    if (hour < HOURS - 1) world.moveMs(HOUR_MS);
+  }
+  away.comeBack();
+  await alarms.stop();
+  const hours = await listDriftAlarmHours(store, 'm-99', 0);
+  const kept = hours.map(({ startMs }) => Math.round((startMs - NOW) / HOUR_MS + 0.5));
+  assert.deepEqual(kept, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+});
+
+forEachEngine('alarms of names that are invented within an hour displace none of that hour', async (store) => {
+  const alarms = openAlarms(store);
+  for (let i = 0; i < 1200; i++) alarms.record(`m-${i}`, { target: 'ttft', cause: 'error' });
+  await alarms.stop();
+  assert.equal((await listDriftAlarmHours(store, 'm-0', 0)).length, 1);
+  assert.equal((await listDriftAlarmHours(store, 'm-1100', 0)).length, 0);
+});

@@ -14,7 +14,7 @@ import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms, hourOf } from
 import type { DriftAlarm } from './drift-watch.ts';
 
 const WRITE_EVERY_MS = 5000;
-/** Callers may report any name of a target model. */
+/** Callers may report any name of a target model, and an outage of the database lasts hours. Those of the oldest hour give way. */
 const MAX_WAITING = 1000;
 
 export interface DriftAlarmRecorder extends Worker {
@@ -33,12 +33,19 @@ const NAME = 'drift-alarms';
 export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAlarmRecorder {
   const { store, world, log } = dependencies;
   const onFailure = createSweepFailures(dependencies, NAME, ['alarms']);
+  /** The oldest first. */
   const waiting = new Map<string, DriftAlarms>();
   let isStopped = false;
 
+  function hasRoom({ lastAtMs }: DriftAlarms): boolean {
+    const [oldest] = waiting;
+    if (oldest === undefined || waiting.size < MAX_WAITING) return true;
+    return hourOf(oldest[1].lastAtMs) < hourOf(lastAtMs) && waiting.delete(oldest[0]);
+  }
+
   function keep(key: string, alarms: DriftAlarms): void {
     const known = waiting.get(key);
-    if (known === undefined && waiting.size >= MAX_WAITING) return;
+    if (known === undefined && !hasRoom(alarms)) return;
     const lastAtMs = Math.max(known?.lastAtMs ?? alarms.lastAtMs, alarms.lastAtMs);
     waiting.set(key, { ...alarms, count: (known?.count ?? 0) + alarms.count, lastAtMs });
   }
@@ -51,7 +58,9 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
     try {
       await store.writeAll(addAlarmsStatements(taken.map(([, alarms]) => alarms)));
     } catch (error) {
-      for (const [key, alarms] of taken) keep(key, alarms);
+      const later = [...waiting];
+      waiting.clear();
+      for (const [key, alarms] of [...taken, ...later]) keep(key, alarms);
       throw error;
     }
   }

@@ -58,8 +58,8 @@ export interface LearningState extends LiveModelState {
   basisOf(target: PredictionTarget): string;
   slotKeyOf(podType: string): string;
   ensureSlot(key: string): void;
-  /** Calls the listener with the key of each slot that a swap closes. Returns what ends that. */
-  onCloseSlot(listener: (key: string) => void): () => void;
+  /** Calls the listener with the keys of the slots that a swap closes. Returns what ends that. */
+  onCloseSlots(listener: (keys: ReadonlySet<string>) => void): () => void;
   /** The number of a pod type, by which its means are kept; 0 when all numbers are taken. */
   registerPodType(podType: string): number;
   /** Begins the means of a target again without the rows that came with a saved state. */
@@ -189,7 +189,7 @@ function createLearningState(parts: LearningDependencies, onOpen: () => void): L
       table.ensure(key);
       onOpen();
     },
-    onCloseSlot: (listener) => table.onClose(listener),
+    onCloseSlots: (listener) => table.onClose(listener),
     registerPodType(podType) {
       podTypes.register(podType);
       return podTypes.numberOf(podType);

@@ -24,8 +24,8 @@ export interface SlotTable {
    * more are closed. A caller that stops early leaves the old model in place.
    */
   prepareSwap(next: LatencyModel): Generator<void, void>;
-  /** Calls the listener with the key of each slot that is closed. Returns what ends that. */
-  onClose(listener: (key: string) => void): () => void;
+  /** Calls the listener with the keys of the slots that a swap closes. Returns what ends that. */
+  onClose(listener: (keys: ReadonlySet<string>) => void): () => void;
 }
 
 /**
@@ -98,9 +98,8 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
       swaps++;
       ready = prepared;
       registerOffsets(next, { tracker, podTypes });
-      for (const [key, slot] of slots)
-        if (slotKey(key) === key) slot.replaceModel(takeEvaluator(key, slot.capacity));
-        else close(key);
+      close(new Set(slots.keys().filter((key) => slotKey(key) !== key)));
+      for (const [key, slot] of slots) slot.replaceModel(takeEvaluator(key, slot.capacity));
     },
     onClose,
   };
@@ -109,14 +108,15 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
 /** The open slots by their keys, and who wants to know of those that are closed. */
 function createOpenSlots() {
   const slots = new Map<string, LiveSlot>();
-  const listeners = new Set<(key: string) => void>();
+  const listeners = new Set<(keys: ReadonlySet<string>) => void>();
   return {
     slots,
-    close: (key: string): void => {
-      slots.delete(key);
-      for (const listener of listeners) listener(key);
+    close: (keys: ReadonlySet<string>): void => {
+      if (keys.size === 0) return;
+      for (const key of keys) slots.delete(key);
+      for (const listener of listeners) listener(keys);
     },
-    onClose: (listener: (key: string) => void) => {
+    onClose: (listener: (keys: ReadonlySet<string>) => void) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

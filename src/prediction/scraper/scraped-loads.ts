@@ -3,13 +3,13 @@
  *
  * Proto3 cannot distinguish a 0 from an absent number. So a row whose waiting, running, KV cache use and tokens in flight are all
  * 0 counts as a row without a load, and gets the scraped one. A gateway with its own counts sends all zeros only for a server that
- * it thinks idle, and there the scraped numbers are as good. The exception is a router that asks about each server twice, loaded and
- * idle (docs/how-to/route.md): a row without a load behind a row of the same request at the same server means its zeros.
+ * it thinks idle, and there the scraped numbers are as good. Rows that ask about an idle server keep their zeros (`idle-rows.ts`).
  */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { createServerIndex } from '../schema/server-index.ts';
 import type { ScrapedLoad } from './gauges.ts';
+import { countLoadedRows, createLoadedQuestions, isWithoutLoad } from './idle-rows.ts';
 
 export interface ScrapedServer {
   /** People see the first name. */
@@ -46,8 +46,8 @@ export interface ScrapedLoads {
   /** Replaces the list of servers; loads of servers that stay are kept. */
   replaceServers(namesOfServers: readonly (readonly string[])[]): void;
   /**
-   * Fills rows without a load, of several rows of one request at one server the first alone. A row whose server is stale is omitted
-   * from the answer; returns how many are.
+   * Fills rows without a load. Those whose server is stale are omitted from the answer, and so are rows that ask about the same
+   * servers idle; returns how many are.
    */
   fillColumns(columns: PredictColumns, nowMs: number): number;
   /** The same for the candidate of a report. */
@@ -70,14 +70,10 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
     return named.servers[named.find(bytes, 0, bytes.length)];
   }
 
-  function fillRow(columns: PredictColumns, row: number, server: ScrapedServer, nowMs: number): boolean {
-    if (isStale(server, nowMs)) {
-      // NaN omits the row: nothing is known about the load of its server.
-      columns.kvCacheUsage[row] = Number.NaN;
-      return false;
-    }
-    setLoad(columns, row, server.load!);
-    return true;
+  function findServers({ count, source, serverIpStart, serverIpLength }: PredictColumns): Int32Array {
+    return Int32Array.from({ length: count }, (_, row) =>
+      named.find(source, serverIpStart[row]!, serverIpLength[row]!),
+    );
   }
 
   return {
@@ -89,14 +85,23 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
       named = indexServers(listNamed(servers));
     },
     fillColumns(columns, nowMs) {
-      const questions = new Set<string>();
-      let stale = 0;
+      const servers = findServers(columns);
+      const loadedRows = countLoadedRows(columns, servers);
+      const isLoaded = createLoadedQuestions(columns, servers);
+      const stale = new Set<number>();
       for (let row = 0; row < columns.count; row++) {
-        const name = named.find(columns.source, columns.serverIpStart[row]!, columns.serverIpLength[row]!);
-        if (name === -1 || !addQuestion(questions, columns, row, name) || !isWithoutLoad(columns, row)) continue;
-        if (!fillRow(columns, row, named.servers[name]!, nowMs)) stale++;
+        const server = named.servers[servers[row]!];
+        if (server === undefined) continue;
+        if (row >= loadedRows) {
+          if (stale.has(row - loadedRows)) stale.add(row);
+        } else if (!isLoaded(row) && isWithoutLoad(columns, row)) {
+          if (isStale(server, nowMs)) stale.add(row);
+          else setLoad(columns, row, server.load!);
+        }
       }
-      return stale;
+      // NaN omits the row: nothing is known about the load of its server.
+      for (const row of stale) columns.kvCacheUsage[row] = Number.NaN;
+      return stale.size;
     },
     fillInput(input, nowMs) {
       if (input.numRequestWaiting + input.numRequestRunning + input.kvCacheUsage + input.inflightTokens > 0)
@@ -133,14 +138,6 @@ function indexServers(named: NamedServers): ServersByName {
   return { find: (bytes, start, length) => index.find(bytes, start, length), servers };
 }
 
-/** Returns false when a row before has asked about the same request at the server of this name. */
-function addQuestion(questions: Set<string>, columns: PredictColumns, row: number, name: number): boolean {
-  const known = questions.size;
-  const { podType, inputTokenLength, prefixCacheScore } = columns;
-  questions.add(`${name} ${podType[row]} ${inputTokenLength[row]} ${prefixCacheScore[row]}`);
-  return questions.size > known;
-}
-
 function describeServer(
   { names, load, atMs, failure }: ScrapedServer,
   isStale: boolean,
@@ -154,15 +151,6 @@ function describeServer(
     state: isStale ? unused : 'fresh',
     reason: failure?.reason,
   };
-}
-
-function isWithoutLoad(columns: PredictColumns, row: number): boolean {
-  return (
-    columns.numRequestWaiting[row] === 0 &&
-    columns.numRequestRunning[row] === 0 &&
-    columns.kvCacheUsage[row] === 0 &&
-    columns.inflightTokens[row] === 0
-  );
 }
 
 function setLoad(columns: PredictColumns, row: number, load: NonNullable<ScrapedServer['load']>): void {

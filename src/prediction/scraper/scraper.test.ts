@@ -39,15 +39,115 @@ test('a server that tells its load has it in rows that bring none, under each of
   assert.deepEqual(Array.from(columns.kvCacheUsage), [0.25, 0.25, 0, 0]);
 });
 
-test('a row without a load behind one of the same request at the same server asks about the server idle', async () => {
+/** Each row of a call is the name of a server, and what the caller sends as running there. */
+const calls: [title: string, rows: readonly (readonly [name: string, running: number])[], filled: readonly number[]][] =
+  [
+    [
+      'a call that repeats all rows with zeros asks about idle servers there',
+      [
+        ['s', 0],
+        ['t', 0],
+        ['s', 0],
+        ['t', 0],
+      ],
+      [12, 12, 0, 0],
+    ],
+    [
+      'so does one whose caller knows a load',
+      [
+        ['s', 7],
+        ['t', 0],
+        ['s', 0],
+        ['t', 0],
+      ],
+      [7, 12, 0, 0],
+    ],
+    [
+      'a row of zeros behind one with a load asks about the server idle',
+      [
+        ['s', 7],
+        ['s', 0],
+        ['t', 0],
+      ],
+      [7, 0, 12],
+    ],
+    [
+      'a candidate that is listed twice has the scraped load twice',
+      [
+        ['s', 0],
+        ['t', 0],
+        ['s', 0],
+      ],
+      [12, 12, 12],
+    ],
+    [
+      'candidates that are listed twice in a row have it too',
+      [
+        ['s', 0],
+        ['s', 0],
+        ['t', 0],
+        ['t', 0],
+      ],
+      [12, 12, 12, 12],
+    ],
+    [
+      'all rows of the only server have it',
+      [
+        ['s', 0],
+        ['s', 0],
+        ['s', 0],
+        ['s', 0],
+      ],
+      [12, 12, 12, 12],
+    ],
+    [
+      'a row of zeros before one with a load has it',
+      [
+        ['s', 0],
+        ['s', 7],
+        ['t', 0],
+      ],
+      [12, 7, 12],
+    ],
+  ];
+for (const [title, rows, filled] of calls)
+  test(title, async () => {
+    await using good = await startLoadServer((_request, response) => response.end(METRICS));
+    await using opened = openScrapes(`s=${good.url},t=${good.url}`);
+    await opened.worker.scrapeAll(never);
+    const columns = askAbout(rows.map(([name]) => name));
+    for (const [row, [, running]] of rows.entries()) columns.numRequestRunning[row] = running;
+    assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 0);
+    assert.deepEqual(Array.from(columns.numRequestRunning), filled);
+  });
+
+test('a call that repeats its rows about another request asks about no idle server', async () => {
   await using good = await startLoadServer((_request, response) => response.end(METRICS));
   await using opened = openScrapes(`s=${good.url},t=${good.url}`);
   await opened.worker.scrapeAll(never);
-  const columns = askAbout(['s', 't', 's', 's', 't']);
-  columns.numRequestRunning[1] = 1;
+  const columns = askAbout(['s', 't', 's', 't']);
   columns.inputTokenLength[3] = 100;
   assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 0);
-  assert.deepEqual(Array.from(columns.numRequestRunning), [12, 1, 0, 12, 0]);
+  assert.deepEqual(Array.from(columns.numRequestRunning), [12, 12, 12, 12]);
+});
+
+test('all rows without a load are omitted whose server is stale, also those that ask about it idle', async () => {
+  await using good = await startLoadServer((_request, response) => response.end(METRICS));
+  await using opened = openScrapes(`s=http://127.0.0.1:1/metrics,t=${good.url}`);
+  await opened.worker.scrapeAll(never);
+  const omitted = (names: readonly string[], running = 0) => {
+    const columns = askAbout(names);
+    columns.numRequestRunning[0] = running;
+    const stale = opened.loads.fillColumns(columns, realWorld.monotonicMs());
+    const rows = Array.from(columns.kvCacheUsage).flatMap((usage, row) => (Number.isNaN(usage) ? [row] : []));
+    assert.equal(stale, rows.length);
+    return rows;
+  };
+  assert.deepEqual(omitted(['s', 's']), [0, 1]);
+  assert.deepEqual(omitted(['s', 't', 's']), [0, 2]);
+  assert.deepEqual(omitted(['s', 't', 's', 't']), [0, 2]);
+  assert.deepEqual(omitted(['s', 't', 's', 't'], 7), [], 'the caller knows its load');
+  assert.deepEqual(omitted(['s', 's', 't'], 7), []);
 });
 
 const bad: [title: string, answer: RequestListener][] = [

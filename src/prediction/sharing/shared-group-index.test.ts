@@ -42,6 +42,25 @@ test('groups of a slot that a swap closes are removed', () => {
   for (const { name } of slots) assert.equal(groups.find(name), undefined);
 });
 
+test('all slots that a swap closes are reported at once, so that the groups are walked once', () => {
+  const model = createPriorModel();
+  const podTypes = ['h20', 'h100', 'h200'];
+  const own = { ...model, slots: new Map(podTypes.map((podType) => [podType, { ttft: createTargetPrior('ttft') }])) };
+  const live = createLiveModel(own);
+  // These keep their slots: they have numbers of their own.
+  for (let i = 0; i < 20; i++) live.learning.registerPodType(`first ${i}`);
+  const server = live.servers.ensure(Buffer.from('s'));
+  const { list, removed } = openIndex(live);
+  for (const podType of podTypes) list(server, podType);
+  const closed: string[][] = [];
+  live.learning.onCloseSlots((keys) => closed.push([...keys].sort()));
+  live.replaceModel({ ...model, id: 'm@2' });
+  assert.deepEqual(closed, [podTypes.toSorted()]);
+  assert.deepEqual(removed.sort(), ['server', 'server', 'server', 'slot', 'slot', 'slot']);
+  live.replaceModel({ ...model, id: 'm@3' });
+  assert.equal(closed.length, 1, 'a swap that closes none reports none');
+});
+
 test('servers that are forgotten remove no group of an index that was closed', () => {
   const live = createLiveModel(createPriorModel());
   const server = live.servers.ensure(Buffer.from('s'));

@@ -39,8 +39,8 @@ export function createSharedGroupIndex(
     removeAll(ofServers.get(address) ?? []);
     ofServers.delete(address);
   });
-  const stopClosing = learning.onCloseSlot((slot) =>
-    removeAll(groups.values().filter(({ name }) => !isMeans(name.kind) && name.slot === slot)),
+  const stopClosing = learning.onCloseSlots((slots) =>
+    removeAll(groups.values().filter(({ name }) => !isMeans(name.kind) && slots.has(name.slot ?? ''))),
   );
 
   function removeAll(removed: Iterable<SharedGroup>): void {

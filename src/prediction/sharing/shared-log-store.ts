@@ -61,8 +61,9 @@ export async function appendToLog(store: Store, { process, number, nowMs, conten
     { statement: advanceClockSql, parameters: [process, number] },
     { statement: appendRowSql, parameters },
   ];
-  // A process that stops before its commit would keep the row of the clock locked, and no other one could append.
-  await store.writeAll(statements, { inOneTrip: true });
+  // A process that stops before its commit would keep the row of the clock locked, and no other one could append. A retry waits for
+  // its first transaction, which the server may still run, before it looks for the row.
+  await store.writeAll(statements, { inOneTrip: true, turn: 'shared log' });
 }
 
 /** The next rows after this one, a few at a time. */

@@ -81,10 +81,14 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     *apply(added, isOwn) {
       followSwap();
-      const isServed = ({ name }: GroupEntry): boolean => added.version === followed[name.target];
-      if (!isOwn) unserved.hold({ ...added, entries: added.entries.filter((entry) => !isServed(entry)) });
-      for (const [i, entry] of added.entries.entries()) {
-        if (isServed(entry) || !isMeans(entry.name.kind)) applyEntry(entry, isOwn);
+      const { entries, version } = added;
+      // Decided once: means that are held are merged by the swap to their version, which may come between two steps.
+      const served = PREDICTION_TARGETS.filter((target) => followed[target] === version);
+      if (!isOwn) unserved.hold({ version, entries: entries.filter(({ name }) => !served.includes(name.target)) });
+      const counts = ({ kind, target }: GroupName): boolean =>
+        !isMeans(kind) || (served.includes(target) && live.learning.basisOf(target) === version);
+      for (const [i, entry] of entries.entries()) {
+        if (counts(entry.name)) applyEntry(entry, isOwn);
         if (i % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) yield;
       }
     },

@@ -1,4 +1,4 @@
-/** A statement of a store that waits for rows which another transaction has changed and not committed yet; PostgreSQL alone. */
+/** Statements of a store that wait for rows which another transaction has changed and not committed yet; PostgreSQL alone. */
 import { rmSync } from 'node:fs';
 import pg from 'pg';
 import type { Store } from '../../../src/database/store.ts';
@@ -7,11 +7,12 @@ import { createStorePlace, openTestStore } from './engines.ts';
 
 export interface LockedRows {
   readonly store: Store;
-  /** Changes rows, and commits once `act` waits for one of them. Resolves when `act` has ended. */
-  readonly change: (sql: string, act: () => Promise<unknown>) => Promise<void>;
+  /** Changes rows, and commits once so many transactions of `act` wait. Resolves when `act` has ended. */
+  readonly change: (sql: string, act: () => Promise<unknown>, waiting?: number) => Promise<void>;
 }
 
-const BLOCKED = 'SELECT pid FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))';
+const BLOCKED =
+  'SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0';
 
 export async function withLockedRows(run: (rows: LockedRows) => Promise<void>): Promise<void> {
   const place = await createStorePlace('postgres');
@@ -20,12 +21,11 @@ export async function withLockedRows(run: (rows: LockedRows) => Promise<void>): 
     // The list of processes stays the same within a transaction, so another connection reads it.
     const [locker, watcher] = [new pg.Client(place.databaseUrl), new pg.Client(place.databaseUrl)];
     await Promise.all([locker.connect(), watcher.connect()]);
-    const change: LockedRows['change'] = async (sql, act) => {
-      const { rows } = await locker.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    const change: LockedRows['change'] = async (sql, act, waiting = 1) => {
       await locker.query('BEGIN');
       await locker.query(sql);
       const acting = act();
-      await waitUntil(async () => (await watcher.query(BLOCKED, [rows[0]!.pid])).rows[0]);
+      await waitUntil(async () => (await watcher.query(BLOCKED)).rows.length >= waiting);
       await locker.query('COMMIT');
       await acting;
     };

@@ -1,0 +1,50 @@
+/**
+ * Decides which rows of zeros ask about an idle server, and not about one whose load the caller does not know.
+ *
+ * A question is a server and a request: `server_ip`, `pod_type`, `input_token_length` and `prefix_cache_score`. Zeros are meant behind
+ * a row of the same question that brings a load, and in the second half of a call of a router (docs/how-to/route.md). All other
+ * rows of zeros are without a load, those of a candidate that is listed twice too.
+ */
+import type { PredictColumns } from '../schema/columns.ts';
+
+/**
+ * How many rows come before those that ask about idle servers. In a call of a router these are half of its rows: they repeat the
+ * questions of the first half in the same order, with zeros. Rows of one server alone are duplicates: a router has no choice there.
+ */
+export function countLoadedRows(columns: PredictColumns, servers: Int32Array): number {
+  const half = columns.count / 2;
+  const first = servers.subarray(0, half);
+  if (!Number.isInteger(half) || first.every((server) => server === first[0])) return columns.count;
+  const isRepeated = (_: number, row: number): boolean =>
+    isWithoutLoad(columns, row + half) && isSameQuestion(columns, servers, [row, row + half]);
+  return first.every(isRepeated) ? half : columns.count;
+}
+
+/** Returns a function that must be called for each row in turn: true when the first row of its question brings a load. */
+export function createLoadedQuestions(columns: PredictColumns, servers: Int32Array): (row: number) => boolean {
+  const { podType, inputTokenLength, prefixCacheScore } = columns;
+  const loaded = new Map<string, boolean>();
+  return (row) => {
+    const question = `${servers[row]} ${podType[row]} ${inputTokenLength[row]} ${prefixCacheScore[row]}`;
+    const known = loaded.get(question) ?? !isWithoutLoad(columns, row);
+    loaded.set(question, known);
+    return known;
+  };
+}
+
+export function isWithoutLoad(columns: PredictColumns, row: number): boolean {
+  return (
+    columns.numRequestWaiting[row] === 0 &&
+    columns.numRequestRunning[row] === 0 &&
+    columns.kvCacheUsage[row] === 0 &&
+    columns.inflightTokens[row] === 0
+  );
+}
+
+function isSameQuestion(
+  { podType, inputTokenLength, prefixCacheScore }: PredictColumns,
+  servers: Int32Array,
+  [one, other]: readonly [one: number, other: number],
+): boolean {
+  return [servers, podType, inputTokenLength, prefixCacheScore].every((column) => column[one] === column[other]);
+}
