@@ -108,7 +108,11 @@ async function saveAll({ store, world }: CliStore, observations: readonly Observ
   const ids = await store.makeIds(observations.length);
   await store.writeAll(
     observations.map((observation, index) =>
-      insertSampleStatement({ id: ids[index]!, observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
+      // A row that is dated ahead counts from now, like one of a report.
+      insertSampleStatement({
+        id: ids[index]!,
+        observation: { ...observation, atMs: Math.min(observation.atMs ?? nowMs, nowMs) },
+      }),
     ),
   );
 }

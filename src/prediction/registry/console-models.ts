@@ -55,7 +55,8 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
         loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(countByClass, position) })),
       };
     },
-    compare: (name: string, version: number, other: number) => compareVersions(store, { name, version, other }),
+    compare: (name: string, version: number, other: number) =>
+      compareVersions(store, { name, version, other, nowMs: world.nowMs() }),
     /** Charts of a model show this, up to 30 days back. */
     charts: {
       readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),
