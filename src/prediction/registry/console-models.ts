@@ -40,7 +40,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
       const [versions, promotions, countByClass, podTypes, servers] = await Promise.all([
         listModelVersions(store, name),
         listPastPromotions(store, name),
-        countLoadClasses(store, name),
+        countLoadClasses(store, name, query.nowMs),
         readPodTypeAccuracy(store, query),
         readServerAccuracy(store, query),
       ]);
