@@ -10,6 +10,7 @@ import { answerRows } from '../evaluation/offline-answers.ts';
 import { median } from '../model/calibration.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { insertSampleStatements, listSamples } from '../observations/sample-store.ts';
+import { listLastTrainings } from '../registry/console-models-store.ts';
 import { listModelVersions, readModelFile } from '../registry/model-store.ts';
 import type { Observation } from '../schema/observation.ts';
 import { createTrainer } from './trainer-worker.ts';
@@ -48,6 +49,8 @@ forEachEngine('an old log that is observed later does not decide what is served'
   await addSamples(store, old);
   await trainer.runRound();
   await trainer.stop();
+  const { outcome } = (await listLastTrainings(store)).get('m')!;
+  assert.equal(outcome, 'untested', 'the log has no row among the newest');
   const medianMs = await predictMedian(store);
   assert.ok(medianMs > 80 && medianMs < 125, `${medianMs}`);
   const newest = await listSamples(store, 'm', { limit: live.length });
