@@ -87,6 +87,16 @@ test('trivet observe asks about times in seconds before it stores them', async (
   );
 });
 
+test('trivet observe dates a row that a clock ahead has dated with the time of the command', async () => {
+  const dataDir = join(folder, 'ahead');
+  const input = toLine({ ...ROW, at: Date.now() + 600_000 });
+  const { code, stderr } = await runTrivet(['observe', '--input', '-'], { env: { TRIVET_DATA_DIR: dataDir }, input });
+  assert.equal(code, 0, stderr);
+  using store = new DatabaseSync(join(dataDir, 'trivet.db'), { readOnly: true });
+  const stored = store.prepare('SELECT at_ms FROM samples').all();
+  assert.ok(stored.length === 1 && Number(stored[0]!.at_ms) <= Date.now(), JSON.stringify(stored));
+});
+
 test('trivet observe stores the rows of a program while that goes on', async (t) => {
   const dataDir = join(folder, 'stream');
   const made = await runTrivet(['observe', '--input', '-'], { env: { TRIVET_DATA_DIR: dataDir }, input: toLine(ROW) });
