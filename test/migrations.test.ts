@@ -27,6 +27,13 @@ for (const migration of migrations) {
   });
 }
 
+test('no two migrations have the same number or name', () => {
+  for (const key of ['id', 'name'] as const) {
+    const all = migrations.map((migration) => migration[key]);
+    assert.deepEqual([...new Set(all)], all);
+  }
+});
+
 const EXPANSIONS: [title: string, statements: string[]][] = [
   ['a table', ['CREATE TABLE pets (id {INT} NOT NULL PRIMARY KEY, name {TEXT} NOT NULL UNIQUE)']],
   [

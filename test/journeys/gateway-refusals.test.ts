@@ -244,7 +244,7 @@ test('nothing of all that was refused is stored', async () => {
   assert.equal(good.status, 202);
   await program.stop();
   await using store = await openTestStore({ dataDir, databaseUrl: undefined });
-  const samples = await listSamples(store, 'm', 100);
+  const samples = await listSamples(store, 'm', { limit: 100 });
   assert.deepEqual(
     samples.map(({ observation }) => observation.tpotMs),
     [GOOD_ENTRY.actual_tpot_ms],

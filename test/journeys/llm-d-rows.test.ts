@@ -88,7 +88,7 @@ test('a row with counts that no server has is refused by name, and its model goe
 
 async function countSamples(place: StorePlace, targetModel: string): Promise<number> {
   await using store = await openTestStore(place);
-  return (await listSamples(store, targetModel, 100_000)).length;
+  return (await listSamples(store, targetModel, { limit: 100_000 })).length;
 }
 
 for (const engine of engines)

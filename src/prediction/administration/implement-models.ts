@@ -77,7 +77,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
 }
 
 async function compare(
-  { store }: ModelOperationsDependencies,
+  { store, world }: ModelOperationsDependencies,
   { id, with: wanted }: { readonly id: string; readonly with?: number | undefined },
 ) {
   const { name, version } = parseModelId(id);
@@ -89,7 +89,7 @@ async function compare(
     throw new Failure('invalid', `Cannot compare "${id}" with itself: say with which other version it is compared`, {
       field: 'with',
     });
-  return await compareVersions(store, { name, version, other });
+  return await compareVersions(store, { name, version, other, nowMs: world.nowMs() });
 }
 
 /** Each takes some 200 bytes, and an evaluation copies rows. */

@@ -9,7 +9,7 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
-import { insertSampleStatement } from '../observations/sample-store.ts';
+import { insertSampleStatements } from '../observations/sample-store.ts';
 import { importTrees, placeImported } from '../registry/import-model.ts';
 import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
@@ -39,8 +39,8 @@ async function openWorker(rows: readonly Observation[], given: Given) {
 async function addSamples(store: Store, rows: readonly Observation[]): Promise<void> {
   const ids = await store.makeIds(rows.length);
   await store.writeAll(
-    rows.map((observation, i) =>
-      insertSampleStatement({ id: ids[i]!, observation: { ...observation, atMs: observation.atMs! } }),
+    insertSampleStatements(
+      rows.map((observation, i) => ({ id: ids[i]!, observation: { ...observation, atMs: observation.atMs! } })),
     ),
   );
 }
@@ -126,6 +126,32 @@ forEachEngine(
     }
   },
 );
+
+forEachEngine('rows that another process with a clock ahead has dated hide no other server', async (store) => {
+  const rows = observePool({ rows: 600, servers: [1, 1] });
+  const metrics = new Registry();
+  const last = rows.at(-1)!;
+  const world = createStillWorld(last.atMs);
+  const worker = await openWorker(rows, { store, world, metrics, readUnderWay: () => undefined });
+  const on = (server: string, atMs: number): Observation => ({
+    ...last,
+    atMs,
+    input: { ...last.input, serverIp: server, numRequestWaiting: 0, numRequestRunning: 3 },
+  });
+  const aheadMs = world.nowMs() + 600_000;
+  await addSamples(
+    store,
+    Array.from({ length: 5000 }, (_, i) => on('10.0.0.0', aheadMs + i)),
+  );
+  await worker.update(never);
+  const capacity = await readSeries(metrics, 'trivet_prediction_capacity_requests');
+  assert.deepEqual(Object.keys(capacity).sort(), ['10.0.0.0', '10.0.0.1']);
+  world.moveMs(90_000);
+  await addSamples(store, [on('10.0.0.1', world.nowMs())]);
+  await worker.updateLoads(never);
+  const headroom = await readSeries(metrics, 'trivet_prediction_headroom_requests');
+  assert.deepEqual(headroom, { '10.0.0.1': capacity['10.0.0.1']! - 3 });
+});
 
 forEachEngine('a server that never met two requests has room for more than it had', async (store) => {
   const metrics = new Registry();

@@ -89,7 +89,7 @@ export function createHeadroomWorker(dependencies: HeadroomDependencies): Headro
     for (const [targetModel, { capacities, loads }] of known) {
       if (signal.aborted) return;
       if (capacities.every(({ server }) => dependencies.readUnderWay(server) !== undefined)) continue;
-      const read = await listSampledLoads(store, targetModel, LOADS);
+      const read = await listSampledLoads(store, targetModel, { limit: LOADS, nowMs: world.nowMs() });
       known.set(targetModel, { capacities, loads: findNewestLoads([...loads.values(), ...read], world.nowMs()) });
     }
   }
@@ -107,7 +107,8 @@ async function findHeadroom(
 ): Promise<ModelHeadroom> {
   const { store, world } = dependencies;
   const samples: Observation[] = [];
-  for await (const page of readSamplePages(store, targetModel, SAMPLES))
+  const newest = { limit: SAMPLES, nowMs: world.nowMs() };
+  for await (const page of readSamplePages(store, targetModel, newest))
     for (const { observation } of page) samples.push(observation);
   const capacities = await listCapacities(dependencies, { targetModel, model, samples });
   return { capacities, loads: findNewestLoads(listLoads(samples), world.nowMs()) };

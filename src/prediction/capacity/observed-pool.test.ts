@@ -41,7 +41,7 @@ function describePool(samples: readonly Observation[]) {
 forEachEngine('a streamed request, of which the store has two samples, is one request of the pool', async (store) => {
   const { sink } = openSink(store);
   await sink.report(requests.flatMap(toEvents));
-  const samples = (await listSamples(store, 'm', 1000)).map(({ observation }) => observation);
+  const samples = (await listSamples(store, 'm', { limit: 1000 })).map(({ observation }) => observation);
   assert.equal(samples.length, 240);
   assert.deepEqual(describePool(samples), describePool(requests));
 });

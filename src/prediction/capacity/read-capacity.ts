@@ -73,8 +73,10 @@ async function find({ place, ...order }: CapacityOrder & CapacityPlace): Promise
     });
   const { version } = promoted;
   const model = decodeModel(await readModelFile(store, targetModel, version));
-  const samples = (await listSamples(store, targetModel, MAX_SAMPLES)).map(({ observation }) => observation);
-  return { version, ...computeCapacity({ model, samples }, order, realWorld.nowMs()) };
+  const nowMs = realWorld.nowMs();
+  const stored = await listSamples(store, targetModel, { limit: MAX_SAMPLES, nowMs });
+  const samples = stored.map(({ observation }) => observation);
+  return { version, ...computeCapacity({ model, samples }, order, nowMs) };
 }
 
 /** The model of a target, and the samples that show its servers under load. */

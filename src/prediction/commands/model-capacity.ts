@@ -138,20 +138,21 @@ function readLimits({ ttft, tpot, quantile }: CapacityOptions): LatencyLimits {
 }
 
 async function readSamples(
-  { store }: Pick<CliStore, 'store'>,
+  opened: Pick<CliStore, 'store' | 'world'>,
   name: string,
   options: CapacityOptions,
 ): Promise<Observation[]> {
   const samples =
-    options.input === undefined ? await readStored(store, name) : await readFiles(options.input, name, options);
+    options.input === undefined ? await readStored(opened, name) : await readFiles(options.input, name, options);
   const table = createObservationTable(Math.max(1, samples.length));
   for (const sample of samples) appendObservation(table, sample);
   warnOfMistakes(table);
   return samples;
 }
 
-async function readStored(store: CliStore['store'], name: string): Promise<Observation[]> {
-  return (await listSamples(store, name, MAX_SAMPLES)).map(({ observation }) => observation);
+async function readStored({ store, world }: Pick<CliStore, 'store' | 'world'>, name: string): Promise<Observation[]> {
+  const newest = { limit: MAX_SAMPLES, nowMs: world.nowMs() };
+  return (await listSamples(store, name, newest)).map(({ observation }) => observation);
 }
 
 async function readFiles(

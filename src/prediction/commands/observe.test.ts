@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-observe-'));
@@ -31,6 +35,7 @@ async function observe(rows: readonly object[]) {
   return await runTrivet(['observe', '--input', '-', '--json'], { env, input });
 }
 
+const toLine = (row: object): string => `${JSON.stringify(row)}\n`;
 const ROW = { target_model: 'm', input_token_length: 9, ttft_millis: 3 };
 
 test('trivet observe refuses by its name what a report may not say', async () => {
@@ -80,6 +85,43 @@ test('trivet observe asks about times in seconds before it stores them', async (
     stderr,
     'Are the times in seconds? They must be in milliseconds: a first token typically takes 0.2 ms\n',
   );
+});
+
+test('trivet observe dates a row that a clock ahead has dated with the time of the command', async () => {
+  const dataDir = join(folder, 'ahead');
+  const input = toLine({ ...ROW, at: Date.now() + 600_000 });
+  const { code, stderr } = await runTrivet(['observe', '--input', '-'], { env: { TRIVET_DATA_DIR: dataDir }, input });
+  assert.equal(code, 0, stderr);
+  using store = new DatabaseSync(join(dataDir, 'trivet.db'), { readOnly: true });
+  const stored = store.prepare('SELECT at_ms FROM samples').all();
+  assert.ok(stored.length === 1 && Number(stored[0]!.at_ms) <= Date.now(), JSON.stringify(stored));
+});
+
+test('trivet observe stores the rows of a program while that goes on', async (t) => {
+  const dataDir = join(folder, 'stream');
+  const made = await runTrivet(['observe', '--input', '-'], { env: { TRIVET_DATA_DIR: dataDir }, input: toLine(ROW) });
+  assert.equal(made.code, 0, made.stderr);
+  const child = spawn(process.execPath, ['src/cli/trivet.ts', 'observe', '--input', '-'], {
+    env: { ...process.env, TRIVET_DATA_DIR: dataDir },
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  t.after(() => child.kill());
+  const closed = once(child, 'close');
+  using store = new DatabaseSync(join(dataDir, 'trivet.db'), { readOnly: true });
+  const countStored = () => Number(store.prepare('SELECT COUNT(*) AS rows FROM samples').get()?.rows);
+  // Few rows a second: the program is not to wait until there are many.
+  let written = 0;
+  await waitUntil(() => {
+    written += 1;
+    child.stdin.write(toLine(ROW));
+    return countStored() > 1 || written > 900;
+  }, 50);
+  assert.ok(countStored() > 1 && written <= 900, `${written} rows were written, and none was stored`);
+  child.stdin.write(toLine(ROW).repeat(1100));
+  await waitUntil(() => countStored() >= 1000);
+  child.stdin.end();
+  assert.deepEqual(await closed, [0, null]);
+  assert.equal(countStored(), 1 + written + 1100);
 });
 
 test('trivet observe asks about recordings that overlap', async () => {

@@ -30,8 +30,17 @@ interface ObserveOptions {
 }
 
 const ROWS_AT_ONCE = 500;
-/** Mistakes of a file are looked for in this many rows, before any of them is stored. */
-const CHECKED_ROWS = 20_000;
+
+interface IntakePace {
+  /** Mistakes are looked for in this many rows, before any of them is stored. */
+  readonly checkedRows: number;
+  /** Rows are stored when the next one comes after this long, checked or not. */
+  readonly maxWaitMs: number;
+}
+
+const FILES: IntakePace = { checkedRows: 20_000, maxWaitMs: Number.POSITIVE_INFINITY };
+/** Standard input may be a program that goes on for days. */
+const STREAM: IntakePace = { checkedRows: 1000, maxWaitMs: 1000 };
 
 export function createObserveCommand(): Command {
   return new Command('observe')
@@ -48,21 +57,9 @@ export function createObserveCommand(): Command {
 async function observe(options: ObserveOptions): Promise<void> {
   if (options.model !== undefined) checkModelName(options.model);
   await using opened = await openCliStore({ ifAbsent: 'create' });
-  const showProgress = createProgress(() => opened.world.monotonicMs());
+  const intake = createIntake(opened, options.input.includes('-') ? STREAM : FILES);
   const refused = new Map<string, Refusals>();
   const ignored = createFieldCounter();
-  let accepted = 0;
-  let waiting: Observation[] = [];
-  const flush = async () => {
-    if (accepted === 0) warnOfRows(waiting);
-    for (let from = 0; from < waiting.length; from += ROWS_AT_ONCE) {
-      const rows = waiting.slice(from, from + ROWS_AT_ONCE);
-      await saveAll(opened, rows);
-      accepted += rows.length;
-      showProgress(`Taken: ${accepted} rows`);
-    }
-    waiting = [];
-  };
   for (const path of options.input)
     for await (const row of readObservations(path, {
       ...readOptions(options),
@@ -71,10 +68,9 @@ async function observe(options: ObserveOptions): Promise<void> {
     })) {
       const refusal = 'refusal' in row ? row.refusal : findUnreportable(row.observation, opened.world.nowMs());
       if (refusal !== undefined) countRefusal(refused, refusal, describePlace(path, row));
-      else if ('observation' in row && waiting.push(row.observation) >= (accepted === 0 ? CHECKED_ROWS : ROWS_AT_ONCE))
-        await flush();
+      else if ('observation' in row) await intake.add(row.observation);
     }
-  await flush();
+  const accepted = await intake.finish();
   const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
   warnOfIgnored(ignored.list());
   if (accepted === 0 && refusals.length > 0)
@@ -82,6 +78,46 @@ async function observe(options: ObserveOptions): Promise<void> {
   if (options.json) return printJson({ accepted, refusals });
   print(`Took ${accepted} observations`);
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
+}
+
+/** Checks the first rows together, and stores all. */
+function createIntake(opened: CliStore, { checkedRows, maxWaitMs }: IntakePace) {
+  const readMs = () => opened.world.monotonicMs();
+  const showProgress = createProgress(readMs);
+  let unchecked: Observation[] | undefined = [];
+  let waiting: Observation[] = [];
+  let firstMs = 0;
+  let accepted = 0;
+
+  function check(): void {
+    if (unchecked !== undefined) warnOfRows(unchecked);
+    unchecked = undefined;
+  }
+
+  async function flush(): Promise<void> {
+    for (let from = 0; from < waiting.length; from += ROWS_AT_ONCE) {
+      const rows = waiting.slice(from, from + ROWS_AT_ONCE);
+      await saveAll(opened, rows);
+      accepted += rows.length;
+      showProgress(`Taken: ${accepted} rows`);
+    }
+    waiting = [];
+  }
+
+  return {
+    async add(observation: Observation): Promise<void> {
+      if (waiting.push(observation) === 1) firstMs = readMs();
+      if (unchecked !== undefined && unchecked.push(observation) >= checkedRows) check();
+      const isFull = unchecked === undefined && waiting.length >= ROWS_AT_ONCE;
+      if (isFull || readMs() - firstMs >= maxWaitMs) await flush();
+    },
+    /** Returns the number of rows that were stored. */
+    async finish(): Promise<number> {
+      check();
+      await flush();
+      return accepted;
+    },
+  };
 }
 
 function readOptions({ format, model, kvCapacityTokens, server }: ObserveOptions) {
@@ -108,7 +144,11 @@ async function saveAll({ store, world }: CliStore, observations: readonly Observ
   const ids = await store.makeIds(observations.length);
   await store.writeAll(
     observations.map((observation, index) =>
-      insertSampleStatement({ id: ids[index]!, observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
+      // A row that is dated ahead counts from now, like one of a report.
+      insertSampleStatement({
+        id: ids[index]!,
+        observation: { ...observation, atMs: Math.min(observation.atMs ?? nowMs, nowMs) },
+      }),
     ),
   );
 }

@@ -3,22 +3,27 @@ import { createReadStream } from 'node:fs';
 import { describeError, Failure } from '../../errors.ts';
 
 export interface ByteSource {
-  /** At least `bytes` of the start, unless there are fewer. */
+  /** The start, as far as it was needed. */
   readonly head: Uint8Array;
   /** All bytes, the head too. Can be read once. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
+interface OpenOptions {
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** The most of the start that is waited for. */
+  readonly headBytes: number;
+  /** Whether no more of the start is needed: a stream may take long for its next bytes. */
+  readonly isEnough: (head: Uint8Array) => boolean;
+}
+
 /** `-` is standard input. */
-export async function openBytes(
-  path: string,
-  { stdin, headBytes }: { readonly stdin: AsyncIterable<Uint8Array>; readonly headBytes: number },
-): Promise<ByteSource> {
+export async function openBytes(path: string, { stdin, headBytes, isEnough }: OpenOptions): Promise<ByteSource> {
   const source = path === '-' ? stdin : createReadStream(path);
   const rest = source[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   const first: Uint8Array[] = [];
   try {
-    for (let length = 0; length < headBytes; ) {
+    for (let length = 0; length < headBytes && !isEnough(Buffer.concat(first)); ) {
       const next = await rest.next();
       if (next.done === true) break;
       first.push(next.value);

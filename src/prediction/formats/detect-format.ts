@@ -18,6 +18,21 @@ export function detectText(head: string, path: string): TextFormat {
   return BENCHMARK_FORMATS.find((name) => BENCHMARKS[name].matches(value)) ?? 'json';
 }
 
+/** Whether more of the text would change nothing: its first line is a whole object, or the header of a CSV. */
+export function isDetectable(head: Uint8Array): boolean {
+  const start = decodeStart(head);
+  const end = start.indexOf('\n');
+  if (end === -1 || start.startsWith('[')) return false;
+  return !start.startsWith('{') || parseJson(start.slice(0, end)) !== undefined;
+}
+
+function decodeStart(head: Uint8Array): string {
+  return new TextDecoder()
+    .decode(head)
+    .replace(/^\uFEFF/, '')
+    .trimStart();
+}
+
 /** A document that goes on after the head, or over several lines: its fields are found without parsing it. */
 function detectDocument(start: string): BenchmarkFormat | undefined {
   return BENCHMARK_FORMATS.find((name) => BENCHMARKS[name].mark?.test(start));

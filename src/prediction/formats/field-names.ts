@@ -38,9 +38,13 @@ const OWN_NAME_OF_CAMEL = new Map(
     .filter(([camel, name]) => camel !== name),
 );
 
+/** The field of ReportBatch that holds a whole observation. */
+const OBSERVATION_FIELD = 'observation';
+
 /** Whether something may be made of a field of a row, by whichever names it has. */
 export function isKnownField(name: string): boolean {
-  return FIELDS.trivet.has(name) || FIELDS['llm-d'].has(name) || OWN_NAME_OF_CAMEL.has(name);
+  const isOfRow = FIELDS.trivet.has(name) || FIELDS['llm-d'].has(name) || OWN_NAME_OF_CAMEL.has(name);
+  return isOfRow || name === OBSERVATION_FIELD;
 }
 
 /** The names that a field of ours has in a record with such names. */
@@ -58,7 +62,8 @@ export function renameFields(text: string, names: FieldNames): string {
 
 /** Reads a whole observation of ReportBatch, or an input of Predict, like a row. */
 export function toOwnNames(record: RawRecord): RawRecord {
-  const flat = isRecord(record.observation) ? flattenObservation(record.observation) : record;
+  const observation = record[OBSERVATION_FIELD];
+  const flat = isRecord(observation) ? flattenObservation(observation) : record;
   if (!Object.keys(flat).some((name) => OWN_NAME_OF_CAMEL.has(name))) return flat;
   return Object.fromEntries(Object.entries(flat).map(([name, value]) => [OWN_NAME_OF_CAMEL.get(name) ?? name, value]));
 }

@@ -3,7 +3,7 @@ import { Failure } from '../../errors.ts';
 import { BENCHMARK_FORMATS, type BenchmarkFormat, toFileWords } from './benchmarks/benchmarks.ts';
 import { type ByteSource, openBytes } from './byte-source.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
-import { detectText, HEAD_BYTES } from './detect-format.ts';
+import { detectText, HEAD_BYTES, isDetectable } from './detect-format.ts';
 import { type FieldNames, isKnownField, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
@@ -40,7 +40,7 @@ export interface ReadOptions {
 /** `path` may be `-`. */
 export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
   const { name = describePath(path), maxRows, server } = options;
-  const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES });
+  const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES, isEnough: isDetectable });
   const file: NamedFile = { path, name, source };
   const format = options.format ?? detectSource(file);
   if (format === 'requests') {
@@ -108,7 +108,7 @@ export async function openRecords(
   path: string,
   { format, stdin }: { readonly format: TableFormat | undefined; readonly stdin: AsyncIterable<Uint8Array> },
 ): Promise<AsyncIterable<NumberedRecord>> {
-  const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES });
+  const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES, isEnough: isDetectable });
   const file = { path, name: describePath(path), source };
   return openTable(file, { format: format ?? detectSource(file) });
 }

@@ -202,6 +202,21 @@ test('Parquet is recognised and read, big integers too', async () => {
   }
 });
 
+test('Parquet may have whole observations in a column of JSON', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-observations-'));
+  try {
+    const filename = join(folder, 'observations.parquet');
+    const data = [5, 6].map((ttftMillis) => ({ input: { inputTokenLength: 9 }, ttftMillis }));
+    parquetWriteFile({ filename, columnData: [{ name: 'observation', data, type: 'JSON' }] });
+    const options = { format: undefined, targetModel: 'm', stdin: process.stdin };
+    const { table, refusals } = await readTable([filename], options);
+    assert.deepEqual(refusals, []);
+    assert.deepEqual([...table.ttftMs.subarray(0, table.count)], [5, 6]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test('a column of Parquet that nothing is made of is named, and not decoded', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-columns-'));
   try {

@@ -48,7 +48,8 @@ export interface TestParameters extends TrainParameters {
 /**
  * Trains on all but the newest rows, and measures both models on these. Half of what the champion has not seen is trained on
  * (of an odd number, the smaller half): otherwise both models would have been trained on the same rows. Unseen rows that are
- * not among the newest, as those of an old log, test no model: they say nothing of what is asked now.
+ * not among the newest, as those of an old log, test no model: they say nothing of what is asked now. With no others, nothing
+ * is trained. A later training learns from them, and is tested on newer rows.
  */
 export function testChallenger(
   table: ObservationTable,
@@ -60,6 +61,7 @@ export function testChallenger(
   const unseen = rows.filter(isUnseen);
   const newest = unseen.filter((row) => row >= firstNewest);
   const testRows = newest.slice(-Math.min(MAX_TEST_ROWS, Math.ceil(unseen.length / 2)));
+  if (testRows.length === 0) return { judgedRows: 0, championError: 0, challengerError: 0 };
   const tested = new Set(testRows);
   const trainingRows = rows.filter((row) => !tested.has(row));
   const challenger = trainModel('challenger@1', selectRows(table, trainingRows), parameters);

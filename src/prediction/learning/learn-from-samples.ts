@@ -7,7 +7,7 @@ import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
 import type { LatencyModel } from '../model/model.ts';
 import { decodeModel } from '../model/model-codec.ts';
-import { readSamplePages } from '../observations/sample-store.ts';
+import { MAX_AHEAD_MS, readSamplePages } from '../observations/sample-store.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from '../registry/model-store.ts';
 import { type PackedModel, packModel } from '../registry/publish-model.ts';
 import {
@@ -73,14 +73,11 @@ interface ReadSamples {
   readonly ids: readonly number[];
 }
 
-/** The clock of a caller may be this much ahead of ours. */
-const MAX_AHEAD_MS = 60_000;
-
 /** Reads the newest samples, oldest first, but before them those that a clock ahead has dated: they are not what is newest. */
 async function readTable(store: Store, targetModel: string): Promise<ReadSamples> {
   const table = createObservationTable();
   const ids: number[] = [];
-  for await (const page of readSamplePages(store, targetModel, MAX_ROWS))
+  for await (const page of readSamplePages(store, targetModel, { limit: MAX_ROWS }))
     for (const { id, observation } of page) {
       appendObservation(table, observation);
       ids.push(id);

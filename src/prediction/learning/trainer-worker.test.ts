@@ -219,7 +219,7 @@ forEachEngine(
       parameters: object;
     };
     assert.equal(source.observed, 340);
-    const [newest] = await listSamples(store, 'm', 1);
+    const [newest] = await listSamples(store, 'm', { limit: 1 });
     assert.equal(source.lastSampleId, newest?.id, 'the next challenger is not judged by what this one knows');
     const { statistic, trees } = DEFAULT_TRAINING;
     assert.deepEqual(parameters, { ...parameters, statistic, ...trees }, 'a refit says by what it learned');

@@ -143,14 +143,17 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
     await dependencies.onTrained(targetModel);
     countTraining(targetModel, outcome);
     const scores = { judgedRows, championError, challengerError };
-    log.info({ model: targetModel, rows, outcome, ...scores }, 'Trained a model on the observed requests');
+    const fields = { model: targetModel, rows, outcome, ...scores };
+    if (outcome === 'untested')
+      log.info(fields, 'Trained no model: the served one has learned from all of the newest samples');
+    else log.info(fields, 'Trained a model on the observed requests');
   };
 }
 
 export function createTrainingCounter(metrics: Metrics): (targetModel: string, outcome: TrainingOutcome) => void {
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; overtaken when another version was promoted meanwhile, and stays.',
+    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; untested (it stays too) when it has learned from all of the newest samples, as after an old log was observed; overtaken when another version was promoted meanwhile, and stays.',
     labelNames: ['model', 'outcome'],
     registers: [metrics],
   });
@@ -158,8 +161,8 @@ export function createTrainingCounter(metrics: Metrics): (targetModel: string, o
   return (targetModel, outcome) => trainings.inc({ model: labelOf(targetModel), outcome });
 }
 
-/** The names are part of the metric and of the table of trainings. `kept`: the served version stays and the new model is dropped. */
-type TrainingOutcome = 'published' | 'kept' | 'overtaken';
+/** The names are part of the metric and of the table of trainings. `kept` and `untested`: the served version stays and the new model is dropped. */
+type TrainingOutcome = 'published' | 'kept' | 'untested' | 'overtaken';
 
 /** Another version that was promoted during the training stays: the winner was not compared with it, and is kept beside it. */
 async function publishWinner(
@@ -167,7 +170,7 @@ async function publishWinner(
   targetModel: string,
   { winner, rows: observed, championVersion, ...scores }: TrainingAnswer,
 ): Promise<TrainingOutcome> {
-  if (winner === undefined) return 'kept';
+  if (winner === undefined) return scores.judgedRows === 0 ? 'untested' : 'kept';
   const { id, isPromoted } = await publishModel(store, {
     name: targetModel,
     packed: winner,

@@ -162,6 +162,11 @@ const observed: [title: string, changes: object, expected: readonly (readonly (n
   ['a row without a time', { actual_ttft_ms: 0 }, []],
   ['a row without a timestamp', { timestamp: undefined }, [[120, undefined, NOW_MS]]],
   ["Go's time zero", { timestamp: '0001-01-01T00:00:00Z' }, [[120, undefined, NOW_MS]]],
+  [
+    'a clock that is minutes ahead',
+    { timestamp: new Date(NOW_MS + 300_000).toISOString() },
+    [[120, undefined, NOW_MS]],
+  ],
   ['a clock that is days ahead', { timestamp: '2026-09-22T08:00:00Z' }, [[120, undefined, NOW_MS]]],
   [
     'a TPOT that no server reaches',

@@ -46,9 +46,6 @@ export function createTrainingIntake({
   };
 }
 
-/** How far the clock of a caller may be ahead. */
-const MAX_AHEAD_MS = 86_400_000;
-
 async function toObservations(
   targetModel: string,
   rows: readonly TrainingRow[],
@@ -67,9 +64,9 @@ export function toObservation(targetModel: string, row: TrainingRow, nowMs: numb
   const ttftMs = toObservedMs(row.actualTtftMs);
   const tpotMs = toObservedMs(row.actualTpotMs);
   if (ttftMs === undefined && tpotMs === undefined) return [];
-  // A clock that is far off says nothing about when it was.
-  const isKnown = row.timestamp >= 0 && row.timestamp <= nowMs + MAX_AHEAD_MS;
-  return [{ targetModel, input: toInput(row), atMs: isKnown ? row.timestamp : nowMs, ttftMs, tpotMs }];
+  // A row that is dated ahead counts from its report, as one without a time.
+  const atMs = row.timestamp >= 0 ? Math.min(row.timestamp, nowMs) : nowMs;
+  return [{ targetModel, input: toInput(row), atMs, ttftMs, tpotMs }];
 }
 
 /** 0 means "not observed" in this interface. An impossible time counts as not observed too: refusing it would refuse the other rows. */

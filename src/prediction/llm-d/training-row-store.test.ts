@@ -23,7 +23,7 @@ const send = (store: Store, samples: readonly Sample[], nowMs = NOW_MS) =>
   takeBatch(store, { targetModel: 'm', samples, nowMs });
 
 async function countStored(store: Store, targetModel: string): Promise<number> {
-  return (await listSamples(store, targetModel, 100_000)).length;
+  return (await listSamples(store, targetModel, { limit: 100_000 })).length;
 }
 
 const cases: [
@@ -64,7 +64,7 @@ forEachEngine('rows of a client that streams become samples of its model, those 
   assert.equal(await countStored(store, 'm'), 0);
   const taken = await send(store, [...createSamples(2, 'ttft'), ...createSamples(3, 'tpot')]);
   assert.deepEqual([taken.measures, taken.samples.length], ['first-token', 10]);
-  const stored = await listSamples(store, 'm', 100);
+  const stored = await listSamples(store, 'm', { limit: 100 });
   assert.deepEqual(
     stored.map(({ observation }) => [observation.ttftMs, observation.tpotMs]),
     [...Array.from({ length: 7 }, () => [100, undefined]), ...Array.from({ length: 3 }, () => [undefined, 10])],
@@ -105,7 +105,7 @@ forEachEngine(
       ids,
     );
     assert.deepEqual(
-      (await listSamples(store, 'm', 100)).map(({ id }) => id),
+      (await listSamples(store, 'm', { limit: 100 })).map(({ id }) => id),
       ids,
     );
   },

@@ -24,7 +24,10 @@ import { createRequestSweep } from './request-sweeper.ts';
 import { listSamples } from './sample-store.ts';
 
 async function listTimes(store: Store) {
-  return (await listSamples(store, 'm', 100)).map(({ observation }) => [observation.ttftMs, observation.tpotMs]);
+  return (await listSamples(store, 'm', { limit: 100 })).map(({ observation }) => [
+    observation.ttftMs,
+    observation.tpotMs,
+  ]);
 }
 
 const orders: [title: string, events: readonly ObservationEvent[]][] = [
@@ -42,7 +45,7 @@ for (const [title, events] of orders)
       [undefined, 20],
       [120, undefined],
     ]);
-    const samples = (await listSamples(store, 'm', 2)).map(({ observation }) => observation);
+    const samples = (await listSamples(store, 'm', { limit: 2 })).map(({ observation }) => observation);
     assert.deepEqual(samples[0]?.input, input);
     assert.equal(samples.find(({ tpotMs }) => tpotMs === 20)?.outputTokens, finished.outputTokens);
   });
@@ -109,7 +112,7 @@ forEachEngine('an event with a text that no store keeps is refused alone, the ot
     ]),
   );
   assert.equal(report.accepted, 2);
-  assert.equal((await listSamples(store, 'm', 100)).length, 2);
+  assert.equal((await listSamples(store, 'm', { limit: 100 })).length, 2);
 });
 
 // No event that passes its checks breaks a rule of the tables, so the test adds one: two rows may not have this time.

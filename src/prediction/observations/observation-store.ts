@@ -89,7 +89,7 @@ export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProc
     const refusals: EventRefusal[] = [];
     const samples: JoinedSample[] = [];
     for (const [index, event] of events.entries()) {
-      const joined = await joinEvent(tx, event, nowMs);
+      const joined = await joinEvent(tx, dateByReport(event, nowMs), nowMs);
       if (typeof joined === 'string') {
         refusals.push({ index, reason: joined });
         continue;
@@ -106,6 +106,14 @@ export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProc
 );
 
 type Observations = readonly Sample['observation'][];
+
+/**
+ * An event that is dated ahead counts from its report. Otherwise the rows of a caller whose clock is ahead would be the newest
+ * ones until their time comes, and hide those of others.
+ */
+function dateByReport<Event extends ObservationEvent>(event: Event, nowMs: number): Event {
+  return event.atMs <= nowMs ? event : { ...event, atMs: nowMs };
+}
 
 /** Returns the observations that this event completes, or why it is refused. */
 async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<Observations | string> {

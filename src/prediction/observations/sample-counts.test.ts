@@ -1,7 +1,14 @@
 /** Which samples there are, and which stay. */
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
-import { input, openSink, whole } from '../../../test/support/prediction/observation-sink.ts';
+import {
+  dispatched,
+  finished,
+  firstToken,
+  input,
+  openSink,
+  whole,
+} from '../../../test/support/prediction/observation-sink.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { WholeObservation } from '../schema/observation-event.ts';
@@ -32,7 +39,7 @@ forEachEngine('thinning keeps the newest rows, and of older ones some of every s
   await sink.report(Array.from({ length: 60 }, () => on('busy')));
   await sink.report(Array.from({ length: 5 }, () => on('new')));
   await thinModelSamples(store, 'm', { newest: 10, perServerAndLoadClass: 7, perLoadClass: 40 });
-  const servers = (await listSamples(store, 'm', 100)).map(({ observation }) => observation.input.serverIp);
+  const servers = (await listSamples(store, 'm', { limit: 100 })).map(({ observation }) => observation.input.serverIp);
   const count = (name: string) => servers.filter((server) => server === name).length;
   assert.deepEqual([count('rare'), count('busy'), count('new')], [1, 7, 5]);
 });
@@ -43,8 +50,46 @@ forEachEngine('thinning keeps the rows with the latest times, whichever were add
   await sink.report(Array.from({ length: 10 }, (_, i) => at(1000 + i)));
   await sink.report(Array.from({ length: 20 }, (_, i) => at(i)));
   await thinModelSamples(store, 'm', { newest: 10, perServerAndLoadClass: 11, perLoadClass: 40 });
-  const times = (await listSamples(store, 'm', 100)).map(({ observation }) => observation.atMs);
+  const times = (await listSamples(store, 'm', { limit: 100 })).map(({ observation }) => observation.atMs);
   assert.deepEqual(times, [19, ...Array.from({ length: 10 }, (_, i) => 1000 + i)]);
+});
+
+forEachEngine('thinning takes rows that a clock ahead has dated for the oldest', async (store) => {
+  const nowMs = whole.atMs + 1000;
+  const on = (serverIp: string, atMs: number) => ({ ...whole, atMs, input: { ...input, serverIp } });
+  const rows = [
+    ...Array.from({ length: 100 }, (_, i) => on('right', nowMs - i)),
+    ...Array.from({ length: 1200 }, (_, i) => on('ahead', nowMs + 600_000 + i)),
+  ];
+  const ids = await store.makeIds(rows.length);
+  await store.writeAll(insertSampleStatements(rows.map((observation, i) => ({ id: ids[i]!, observation }))));
+  await thinModelSamples(store, 'm', { newest: 100, perServerAndLoadClass: 7, perLoadClass: 20, nowMs });
+  const servers = (await listSamples(store, 'm', { limit: 2000 })).map(({ observation }) => observation.input.serverIp);
+  const count = (name: string) => servers.filter((server) => server === name).length;
+  assert.deepEqual([count('right'), count('ahead')], [100, 7]);
+});
+
+forEachEngine('a request that is dated ahead counts from the report of its dispatch', async (store) => {
+  const { sink, world } = openSink(store);
+  const reportedMs = world.nowMs();
+  const aheadMs = reportedMs + 600_000;
+  await sink.report([{ ...dispatched, atMs: aheadMs }]);
+  world.moveMs(120);
+  await sink.report([
+    { ...firstToken, atMs: aheadMs + 120 },
+    { ...whole, atMs: aheadMs },
+  ]);
+  world.moveMs(500);
+  await sink.report([{ ...finished, atMs: aheadMs + 700 }]);
+  const samples = await listSamples(store, 'm', { limit: 100, nowMs: world.nowMs() });
+  assert.deepEqual(
+    samples.map(({ observation }) => [observation.atMs! - reportedMs, observation.ttftMs, observation.tpotMs]),
+    [
+      [0, firstToken.ttftMs, undefined],
+      [0, undefined, finished.tpotMs],
+      [120, whole.ttftMs, whole.tpotMs],
+    ],
+  );
 });
 
 forEachEngine(
@@ -79,7 +124,7 @@ forEachEngine('samples that another process or a command adds are thinned within
   };
   const countKept = async () => {
     let rows = 0;
-    for await (const page of readSamplePages(store, 'm', 100_000)) rows += page.length;
+    for await (const page of readSamplePages(store, 'm', { limit: 100_000 })) rows += page.length;
     return rows;
   };
   await add(1000);

@@ -50,7 +50,8 @@ export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperD
 
   async function thin(targetModel: string): Promise<void> {
     added.delete(targetModel);
-    const { removed, kept, lastId } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
+    const thinning = { ...SAMPLE_LIMITS, nowMs: world.nowMs() };
+    const { removed, kept, lastId } = await thinModelSamples(store, targetModel, thinning);
     setBounded(lastIds, targetModel, lastId);
     showCounts(targetModel, kept);
     if (removed > 0) log.debug({ model: targetModel, removed }, 'Thinned the samples');

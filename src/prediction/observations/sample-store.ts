@@ -1,6 +1,6 @@
 /**
  * Stores samples, and thins old ones. The newest are those with the latest times, not those that came last: an old log may be
- * observed today. When enough were added, the samples of a model are thinned: the newest 20,000 always stay. An older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
+ * observed today. Rows that a clock ahead of ours has dated are not among them until their time comes. When enough were added, the samples of a model are thinned: the newest 20,000 always stay. An older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
  * servers take turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare (stratified sampling).
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
@@ -59,17 +59,19 @@ const SAMPLE_TYPES = { ...KEY_TYPES, ...COLUMN_TYPES, server_ip: 'text', pod_typ
 const insertSamplesSql = multiRowInsert('sample-insert-many', 'samples', SAMPLE_TYPES);
 const newestSamplesSql = statement<SampleRow>(
   'sample-newest',
-  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT $2`,
+  `SELECT id, ${COLUMNS.join(', ')} FROM samples
+   WHERE target_model = $1 AND at_ms <= $2 ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
 const newestLoadsSql = statement<LoadRow>(
   'sample-newest-loads',
   `SELECT server_ip, at_ms, num_request_waiting, num_request_running FROM samples
-   WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT $2`,
+   WHERE target_model = $1 AND at_ms <= $2 ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
-// The row behind $2 newer ones; without a result when the model has fewer rows.
+// The row behind $3 newer ones; without a result when the model has fewer rows.
 const firstOfNewestSql = statement<SamplePosition>(
   'sample-first-of-newest',
-  'SELECT at_ms, id FROM samples WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET $2',
+  `SELECT at_ms, id FROM samples
+   WHERE target_model = $1 AND at_ms <= $2 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET $3`,
 );
 // The row behind $2 rows that were added later.
 const firstOfAddedSql = statement<{ id: number }>(
@@ -78,25 +80,27 @@ const firstOfAddedSql = statement<{ id: number }>(
 );
 const samplesFromSql = statement<SampleRow>(
   'sample-from',
-  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 AND (at_ms, id) >= ($2, $3)
-   ORDER BY at_ms, id LIMIT $4`,
+  `SELECT id, ${COLUMNS.join(', ')} FROM samples
+   WHERE target_model = $1 AND at_ms <= $2 AND (at_ms, id) >= ($3, $4) ORDER BY at_ms, id LIMIT $5`,
 );
 // Stratified sampling: servers take turns within a load class, the newest sample of each, then the second newest of each, so that
-// every server keeps some.
+// every server keeps some. Rows that are dated after $5 count as the oldest.
 const thinSamplesSql = statement<{ id: number }>(
   'sample-thin',
-  `DELETE FROM samples WHERE target_model = $1
-     AND (at_ms, id) <= (
-       SELECT at_ms, id FROM samples WHERE target_model = $1 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET $2)
-     AND id NOT IN (
-       SELECT id FROM (
-         SELECT id, of_server,
-           ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY of_server, at_ms DESC, id DESC) AS of_stratum
-         FROM (
-           SELECT id, at_ms, stratum,
-             ROW_NUMBER() OVER (PARTITION BY stratum, server_ip ORDER BY at_ms DESC, id DESC) AS of_server
-           FROM samples WHERE target_model = $1) by_server) ranked
-       WHERE of_server <= $3 AND of_stratum <= $4)
+  `WITH dated AS (
+     SELECT id, stratum, server_ip, CASE WHEN at_ms > $5 THEN -1 ELSE at_ms END AS at_ms
+     FROM samples WHERE target_model = $1),
+   by_server AS (
+     SELECT id, at_ms, stratum,
+       ROW_NUMBER() OVER (PARTITION BY stratum, server_ip ORDER BY at_ms DESC, id DESC) AS of_server
+     FROM dated),
+   ranked AS (
+     SELECT id, of_server,
+       ROW_NUMBER() OVER (ORDER BY at_ms DESC, id DESC) AS of_all,
+       ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY of_server, at_ms DESC, id DESC) AS of_stratum
+     FROM by_server)
+   DELETE FROM samples WHERE id IN (
+     SELECT id FROM ranked WHERE of_all > $2 AND (of_server > $3 OR of_stratum > $4))
    RETURNING id`,
 );
 export interface LoadClassCount {
@@ -141,9 +145,26 @@ function toRow({ id, observation }: Sample): ValueRow<typeof SAMPLE_TYPES> {
   };
 }
 
+export interface NewestSamples {
+  readonly limit: number;
+  /** Rows that are dated more than `MAX_AHEAD_MS` later are left out; none when undefined. */
+  readonly nowMs?: number;
+}
+
+/** Two clocks may differ by this much. */
+export const MAX_AHEAD_MS = 60_000;
+
+function findLatestMs(nowMs = Number.MAX_SAFE_INTEGER - MAX_AHEAD_MS): number {
+  return Math.floor(nowMs) + MAX_AHEAD_MS;
+}
+
 /** The newest samples of a model, oldest first. */
-export async function listSamples(store: Store, targetModel: string, limit: number): Promise<Sample[]> {
-  const rows = await store.read(newestSamplesSql, [targetModel, limit]);
+export async function listSamples(
+  store: Store,
+  targetModel: string,
+  { limit, nowMs }: NewestSamples,
+): Promise<Sample[]> {
+  const rows = await store.read(newestSamplesSql, [targetModel, findLatestMs(nowMs), limit]);
   return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
 }
 
@@ -151,9 +172,9 @@ export async function listSamples(store: Store, targetModel: string, limit: numb
 export async function listSampledLoads(
   store: Store,
   targetModel: string,
-  limit: number,
+  { limit, nowMs }: NewestSamples,
 ): Promise<{ readonly server: string; readonly underWay: number; readonly atMs: number }[]> {
-  const rows = await store.read(newestLoadsSql, [targetModel, limit]);
+  const rows = await store.read(newestLoadsSql, [targetModel, findLatestMs(nowMs), limit]);
   return rows.map(({ server_ip, at_ms, num_request_waiting, num_request_running }) => ({
     server: server_ip,
     underWay: num_request_waiting + num_request_running,
@@ -162,11 +183,16 @@ export async function listSampledLoads(
 }
 
 /** The samples of a model as `listSamples` reads them, by pages: all rows at once would keep a serving thread from its calls. */
-export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
-  const [first] = await store.read(firstOfNewestSql, [targetModel, limit - 1]);
+export async function* readSamplePages(
+  store: Store,
+  targetModel: string,
+  { limit, nowMs }: NewestSamples,
+): AsyncGenerator<Sample[]> {
+  const latestMs = findLatestMs(nowMs);
+  const [first] = await store.read(firstOfNewestSql, [targetModel, latestMs, limit - 1]);
   let next = first ?? { at_ms: 0, id: 0 };
   for (;;) {
-    const rows = await store.read(samplesFromSql, [targetModel, next.at_ms, next.id, ROWS_OF_A_PAGE]);
+    const rows = await store.read(samplesFromSql, [targetModel, latestMs, next.at_ms, next.id, ROWS_OF_A_PAGE]);
     if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
     if (rows.length < ROWS_OF_A_PAGE) return;
     // Reads of SQLite end in the turn in which they begin.
@@ -211,6 +237,9 @@ export interface SampleLimits {
   readonly perLoadClass: number;
 }
 
+/** Rows that are dated ahead of `nowMs` give way first. */
+export interface Thinning extends SampleLimits, Pick<NewestSamples, 'nowMs'> {}
+
 export interface Thinned {
   readonly removed: number;
   /** The sample that was added last; 0 without samples. */
@@ -220,12 +249,13 @@ export interface Thinned {
 }
 
 /** Deletes and counts in the writer thread: counting all rows would hold up the calls of a serving thread. */
-export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> =
+export const thinSamplesProcedure: Procedure<Thinning & { readonly targetModel: string }, Thinned> =
   conditionalProcedure(
     import.meta.url,
     'thinSamplesProcedure',
-    async (tx, { targetModel, newest, perServerAndLoadClass, perLoadClass }) => {
-      const removed = await tx.run(thinSamplesSql, [targetModel, newest, perServerAndLoadClass, perLoadClass]);
+    async (tx, { targetModel, newest, perServerAndLoadClass, perLoadClass, nowMs }) => {
+      const limits = [newest, perServerAndLoadClass, perLoadClass];
+      const removed = await tx.run(thinSamplesSql, [targetModel, ...limits, findLatestMs(nowMs)]);
       const kept = await tx.run(countByLoadClassSql, [targetModel]);
       const [last] = await tx.run(firstOfAddedSql, [targetModel, 0]);
       return { removed: removed.length, kept, lastId: last?.id ?? 0 };
@@ -242,6 +272,6 @@ export async function hasNewSamples(
   return first !== undefined && first.id > lastId;
 }
 
-export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<Thinned> {
-  return await store.call(thinSamplesProcedure, { targetModel, ...limits });
+export async function thinModelSamples(store: Store, targetModel: string, thinning: Thinning): Promise<Thinned> {
+  return await store.call(thinSamplesProcedure, { targetModel, ...thinning });
 }

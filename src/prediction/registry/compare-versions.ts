@@ -68,16 +68,18 @@ export interface ComparedVersions {
   readonly name: string;
   readonly version: number;
   readonly other: number;
+  /** Samples that a clock ahead of this time has dated are left out. */
+  readonly nowMs: number;
 }
 
 /** Throws `not_found` for a version that is not there. */
 export async function compareVersions(
   store: Store,
-  { name, version, other }: ComparedVersions,
+  { name, version, other, nowMs }: ComparedVersions,
 ): Promise<VersionComparison> {
   const versions = await listModelVersions(store, name);
   const [one, two] = [findVersion(versions, name, version), findVersion(versions, name, other)];
-  const samples = await readNewestSamples(store, name);
+  const samples = await readNewestSamples(store, name, nowMs);
   const seen = [findLastSampleId(one), findLastSampleId(two)] as const;
   const rows = chooseRows(samples.ids, Math.max(...seen));
   const [ofVersion, ofOther] = [
@@ -115,10 +117,10 @@ interface NewestSamples {
 }
 
 /** The oldest first. */
-async function readNewestSamples(store: Store, name: string): Promise<NewestSamples> {
+async function readNewestSamples(store: Store, name: string, nowMs: number): Promise<NewestSamples> {
   const table = createObservationTable();
   const ids: number[] = [];
-  for await (const page of readSamplePages(store, name, MAX_ROWS))
+  for await (const page of readSamplePages(store, name, { limit: MAX_ROWS, nowMs }))
     for (const { id, observation } of page) {
       appendObservation(table, observation);
       ids.push(id);

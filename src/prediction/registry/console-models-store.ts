@@ -1,6 +1,7 @@
 /** Reads for the console what was served when and why, and which loads were observed. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../../database/store.ts';
+import { MAX_AHEAD_MS } from '../observations/sample-store.ts';
 
 /** More would keep a serving thread from its calls for longer than a few milliseconds. */
 const COUNTED_SAMPLES = 10_000;
@@ -20,7 +21,8 @@ const countByNameSql = statement<{ target_model: string; count: number }>(
 const countByLoadClassSql = statement<{ load_class: number; count: number }>(
   'model-admin-strata',
   `SELECT stratum AS load_class, COUNT(*) AS count FROM
-     (SELECT stratum FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2) AS newest GROUP BY stratum`,
+     (SELECT stratum FROM samples WHERE target_model = $1 AND at_ms <= $2 ORDER BY at_ms DESC, id DESC LIMIT $3) AS newest
+   GROUP BY stratum`,
 );
 const lastTrainingsSql = statement<{ target_model: string; at_ms: number; outcome: string }>(
   'model-admin-trainings',
@@ -59,14 +61,14 @@ export async function countSamples(store: Store): Promise<Map<string, number>> {
 }
 
 /** How many of the newest samples are of each load class. */
-export async function countLoadClasses(store: Store, name: string): Promise<Map<number, number>> {
-  const rows = await store.read(countByLoadClassSql, [name, COUNTED_SAMPLES]);
+export async function countLoadClasses(store: Store, name: string, nowMs: number): Promise<Map<number, number>> {
+  const rows = await store.read(countByLoadClassSql, [name, nowMs + MAX_AHEAD_MS, COUNTED_SAMPLES]);
   return new Map(rows.map((row) => [row.load_class, row.count]));
 }
 
 export interface LastTraining {
   readonly atMs: number;
-  /** `published`, or `kept` when the new model was not better. */
+  /** `published`; `kept` when the new model was not better, and `untested` when no new row tests it; or `overtaken`. */
   readonly outcome: string;
 }
 

@@ -172,6 +172,25 @@ test('every load class is taken apart as it was put together', () => {
   }
 });
 
+forEachEngine('the loads of a model are those of the samples with the latest times up to now', async (store) => {
+  const { admin, world } = openAdmin(store);
+  await saveVersion(store, 'm');
+  const at = (atMs: number, numRequestWaiting: number) => ({
+    ...rows[0]!,
+    atMs,
+    input: { ...rows[0]!.input, numRequestWaiting },
+  });
+  const observed = [
+    ...Array.from({ length: 10_000 }, () => at(world.nowMs(), 0)),
+    ...Array.from({ length: 100 }, () => at(world.nowMs() - 86_400_000, 9)),
+    ...Array.from({ length: 100 }, () => at(world.nowMs() + 600_000, 99)),
+  ];
+  const ids = await store.makeIds(observed.length);
+  await store.writeAll(insertSampleStatements(observed.map((observation, i) => ({ id: ids[i]!, observation }))));
+  const [waiting] = (await admin.readModel('m')).loads;
+  assert.deepEqual([waiting?.field, waiting?.counts[0]], ['num_request_waiting', 10_000]);
+});
+
 forEachEngine('the samples of all models are counted, few models in a turn', async (store) => {
   const names = Array.from({ length: 10 }, (_, index) => `m${index}`);
   const ids = await store.makeIds(2 * names.length);

@@ -40,7 +40,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
       const [versions, promotions, countByClass, podTypes, servers] = await Promise.all([
         listModelVersions(store, name),
         listPastPromotions(store, name),
-        countLoadClasses(store, name),
+        countLoadClasses(store, name, query.nowMs),
         readPodTypeAccuracy(store, query),
         readServerAccuracy(store, query),
       ]);
@@ -55,7 +55,8 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
         loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(countByClass, position) })),
       };
     },
-    compare: (name: string, version: number, other: number) => compareVersions(store, { name, version, other }),
+    compare: (name: string, version: number, other: number) =>
+      compareVersions(store, { name, version, other, nowMs: world.nowMs() }),
     /** Charts of a model show this, up to 30 days back. */
     charts: {
       readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),

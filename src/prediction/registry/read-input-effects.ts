@@ -45,7 +45,7 @@ async function compute(
   { targetModel, version }: { readonly targetModel: string; readonly version: number },
   madeAtMs: number,
 ): Promise<KeptEffects | undefined> {
-  const table = await readTable(store, targetModel);
+  const table = await readTable(store, targetModel, madeAtMs);
   if (table.count < MIN_ROWS) return undefined;
   const model = decodeModel(await readModelFile(store, targetModel, version));
   const effects = await measureInputEffects(model, table);
@@ -53,9 +53,9 @@ async function compute(
   return { ...effects, version, madeAtMs };
 }
 
-async function readTable(store: Store, targetModel: string): Promise<ObservationTable> {
+async function readTable(store: Store, targetModel: string, nowMs: number): Promise<ObservationTable> {
   const table = createObservationTable();
-  for await (const page of readSamplePages(store, targetModel, MAX_ROWS))
+  for await (const page of readSamplePages(store, targetModel, { limit: MAX_ROWS, nowMs }))
     for (const { observation } of page) appendObservation(table, observation);
   return table;
 }

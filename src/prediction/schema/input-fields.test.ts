@@ -99,7 +99,7 @@ test('a refusal names the field of the table that breaks a bound', () => {
 forEachEngine('every field of the table is kept in a sample', async (store) => {
   const observation = { targetModel: 'm', input: INPUT, atMs: 5, ttftMs: 6, tpotMs: undefined };
   await store.writeAll([insertSampleStatement({ id: 1, observation })]);
-  const [sample] = await listSamples(store, 'm', 10);
+  const [sample] = await listSamples(store, 'm', { limit: 10 });
   assert.deepEqual(sample?.observation.input, INPUT);
 });
 

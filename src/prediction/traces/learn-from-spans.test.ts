@@ -64,7 +64,7 @@ function spanOf({ id, startMs, ttftMs, latencyMs, server = 's1', more = [] }: Re
 }
 
 async function listLearned(store: Store) {
-  const samples = await listSamples(store, 'm', 100);
+  const samples = await listSamples(store, 'm', { limit: 100 });
   return samples
     .map(({ observation: { atMs, input, ttftMs, tpotMs } }) => [
       atMs,
