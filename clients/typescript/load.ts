@@ -15,11 +15,11 @@ export interface Load {
   ask(promptTokens: number, candidates: readonly string[]): Input[];
   /**
    * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
-   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer,
-   * and returns undefined when none has one.
+   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer
+   * or with old metrics, and returns undefined when there is no other.
    */
   choose(candidates: readonly string[], outputs: readonly Output[]): number | undefined;
-  /** The best candidate without predictions: the fewest requests, waiting and under way. */
+  /** The best candidate without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen. */
   chooseLeastLoaded(candidates: readonly string[]): number;
   /** Counts a request as under way; the function that it returns counts its end. */
   dispatch(address: string, promptTokens: number): (outputTokens: number) => void;
@@ -34,11 +34,18 @@ export function createLoad(options: ServersOptions): Load {
     return servers.of(address, sent);
   }
 
+  /** Finds the candidates whose metrics are too old, unless those of all are: a server that died would look idle. */
+  function findOld(candidates: readonly string[]): ReadonlySet<string> {
+    const old = candidates.filter((one) => servers.hasOldMetrics(of(one)));
+    return new Set(old.length < candidates.length ? old : []);
+  }
+
   function scoreAll(candidates: readonly string[], outputs: readonly Output[]): number[] {
     const byId = new Map(outputs.map((output) => [output.inputId, output]));
+    const old = findOld(candidates);
     return candidates.map((one, index) => {
       const [loaded, idle] = [byId.get(index), byId.get(index + candidates.length)];
-      if (loaded === undefined || idle === undefined) return Infinity;
+      if (loaded === undefined || idle === undefined || old.has(one)) return Infinity;
       return score({ loaded, idle, underWay: of(one).underWay, tokens: meanOutputTokens });
     });
   }
@@ -72,8 +79,12 @@ export function createLoad(options: ServersOptions): Load {
         scores[index]! <= least * TIE ? of(one).sentSinceMetrics : Infinity,
       );
     },
-    chooseLeastLoaded: (candidates) =>
-      findLeast(candidates, (one) => (servers.findMetrics(of(one))?.waiting ?? 0) + of(one).underWay),
+    chooseLeastLoaded(candidates) {
+      const old = findOld(candidates);
+      return findLeast(candidates, (one) =>
+        old.has(one) ? Infinity : (servers.findMetrics(of(one))?.waiting ?? 0) + of(one).underWay,
+      );
+    },
     dispatch(address, promptTokens) {
       const server = of(address);
       server.lastSent = ++sent;
