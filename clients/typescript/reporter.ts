@@ -27,11 +27,14 @@ export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions)
   const waiting: Event[] = [];
   const reported = { accepted: 0, refused: 0, dropped: 0 };
   let sending: Promise<void> | undefined;
-  let isClosed = false;
+  const closing = new AbortController();
   let lastError: unknown;
 
-  /** Returns false when no answer came. The batch then waits: the service refuses an event that it has taken already. */
-  async function trySend(): Promise<boolean> {
+  /**
+   * Returns the time to the next batch: none after a full one, for more events wait. A batch without an answer waits too: the service
+   * refuses an event that it has taken already.
+   */
+  async function trySend(): Promise<number> {
     const batch = waiting.slice(0, MAX_BATCH);
     try {
       const { accepted, refused } = await sendBatch(batch);
@@ -39,23 +42,32 @@ export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions)
       reported.accepted += accepted;
       reported.refused += refused;
       lastError = undefined;
-      return true;
+      return batch.length === MAX_BATCH || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       lastError = error;
       if (onError !== undefined) queueMicrotask(() => onError(error));
-      return false;
+      return RETRY_AFTER_MS;
     }
   }
 
   async function sendAll(): Promise<void> {
     await pause(SEND_EVERY_MS);
-    while (waiting.length > 0) await pause((await trySend()) ? SEND_EVERY_MS : RETRY_AFTER_MS);
+    while (waiting.length > 0) {
+      const pauseMs = await trySend();
+      if (pauseMs > 0) await pause(pauseMs);
+    }
     sending = undefined;
+  }
+
+  /** Does not keep the process alive. `close` ends a pause that began before it. */
+  async function pause(ms: number): Promise<void> {
+    const signal = closing.signal.aborted ? {} : { signal: closing.signal };
+    await sleep(ms, undefined, { ref: false, ...signal }).catch(() => undefined);
   }
 
   return {
     send(event) {
-      if (isClosed || waiting.length >= MAX_WAITING) {
+      if (closing.signal.aborted || waiting.length >= MAX_WAITING) {
         reported.dropped++;
         return;
       }
@@ -64,7 +76,7 @@ export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions)
     },
     stats: () => ({ ...reported, waiting: waiting.length, error: lastError }),
     async close() {
-      isClosed = true;
+      closing.abort();
       const isOver = new AbortController();
       await Promise.race([
         sending,
@@ -75,9 +87,4 @@ export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions)
       return { ...reported };
     },
   };
-}
-
-/** Does not keep the process alive. */
-function pause(ms: number): Promise<void> {
-  return sleep(ms, undefined, { ref: false });
 }

@@ -50,11 +50,11 @@ type reporter struct {
 	client  observationv1.ObservationServiceClient
 	onError func(error)
 	cancel  context.CancelFunc
+	closing chan struct{}
 	wake    chan struct{}
 	done    chan struct{}
 
 	mu       sync.Mutex
-	closed   bool
 	waiting  []*observationv1.Event
 	reported Reported
 	err      error
@@ -66,6 +66,7 @@ func startReporter(connection grpc.ClientConnInterface, onError func(error)) *re
 		client:  observationv1.NewObservationServiceClient(connection),
 		onError: onError,
 		cancel:  cancel,
+		closing: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
@@ -76,36 +77,55 @@ func startReporter(connection grpc.ClientConnInterface, onError func(error)) *re
 func (r *reporter) run(ctx context.Context) {
 	defer close(r.done)
 	for r.awaitEvents(ctx) {
-		delay := sendEvery
-		if !r.trySend(ctx) {
-			delay = retryDelay
+		if delay := r.trySend(ctx); delay > 0 {
+			r.pause(ctx, delay)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay):
-		}
+	}
+}
+
+// pause ends early at the end of ctx, and when the router is closed during it.
+func (r *reporter) pause(ctx context.Context, delay time.Duration) {
+	closing := r.closing
+	if r.isClosing() {
+		closing = nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-closing:
+	case <-timer.C:
+	}
+}
+
+func (r *reporter) isClosing() bool {
+	select {
+	case <-r.closing:
+		return true
+	default:
+		return false
 	}
 }
 
 // awaitEvents returns false once the router is closed and nothing waits, or at the end of ctx.
 func (r *reporter) awaitEvents(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		r.mu.Lock()
-		waiting, closed := len(r.waiting), r.closed
-		r.mu.Unlock()
-		if waiting > 0 || closed {
+		closing := r.isClosing()
+		if waiting := r.stats().Waiting; waiting > 0 || closing {
 			return waiting > 0
 		}
 		select {
 		case <-ctx.Done():
+		case <-r.closing:
 		case <-r.wake:
 		}
 	}
 	return false
 }
 
-// trySend returns false when no answer came. The batch then waits: the service refuses an event that it has taken already.
-func (r *reporter) trySend(ctx context.Context) bool {
+// trySend returns the time to the next batch: none after a full one, for more events wait. A batch without an answer waits too: the
+// service refuses an event that it has taken already.
+func (r *reporter) trySend(ctx context.Context) time.Duration {
 	r.mu.Lock()
 	batch := r.waiting
 	r.mu.Unlock()
@@ -116,10 +136,16 @@ func (r *reporter) trySend(ctx context.Context) bool {
 	defer cancel()
 	answer, err := r.client.ReportBatch(ctx, &observationv1.ReportBatchRequest{Events: batch})
 	r.settle(len(batch), answer, err)
-	if err != nil && r.onError != nil {
-		r.onError(err)
+	if err != nil {
+		if r.onError != nil {
+			r.onError(err)
+		}
+		return retryDelay
 	}
-	return err == nil
+	if len(batch) == maxBatch || r.isClosing() {
+		return 0
+	}
+	return sendEvery
 }
 
 func (r *reporter) settle(events int, answer *observationv1.ReportResponse, err error) {
@@ -147,10 +173,7 @@ func (r *reporter) stats() Stats {
 }
 
 func (r *reporter) close() (Reported, error) {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.signal()
+	r.startClosing()
 	timer := time.AfterFunc(closeWithin, r.cancel)
 	<-r.done
 	timer.Stop()
@@ -163,18 +186,22 @@ func (r *reporter) close() (Reported, error) {
 	return r.reported, r.err
 }
 
+func (r *reporter) startClosing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isClosing() {
+		close(r.closing)
+	}
+}
+
 func (r *reporter) send(event *observationv1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.waiting) >= maxWaiting {
+	if r.isClosing() || len(r.waiting) >= maxWaiting {
 		r.reported.Dropped++
 		return
 	}
 	r.waiting = append(r.waiting, event)
-	r.signal()
-}
-
-func (r *reporter) signal() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
