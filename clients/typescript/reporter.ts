@@ -8,6 +8,8 @@ const MAX_WAITING = 10_000;
 /** Events of this time share a batch. */
 const SEND_EVERY_MS = 100;
 const RETRY_AFTER_MS = 1000;
+/** What asks for a longer pause, such as a proxy in maintenance, is asked again after this. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
 const CLOSE_WITHIN_MS = 5000;
 
 export type Taken = Pick<Reported, 'accepted' | 'refused'>;
@@ -20,24 +22,35 @@ export interface Reporter {
   readonly close: () => Promise<Reported>;
 }
 
-/** Resolves once the service has answered. */
-type SendBatch = (events: readonly Event[]) => Promise<Taken>;
+/** What a batch met that was not taken. */
+export interface Failure {
+  /** No later attempt can succeed. */
+  readonly isFinal: boolean;
+  /** When the service wants the next attempt; 0 when it does not say. */
+  readonly retryAfterMs: number;
+}
 
-export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions): Reporter {
-  const waiting: Event[] = [];
+export interface Transport<Encoded> {
+  /** Throws at an event that cannot be encoded. */
+  encode(event: Event): Encoded;
+  /** Resolves once the service has answered. */
+  sendBatch(events: readonly Encoded[]): Promise<Taken>;
+  /** Describes what `sendBatch` rejects with. */
+  describeFailure(error: unknown): Failure;
+}
+
+export function createReporter<Encoded>(transport: Transport<Encoded>, { onError }: ReportOptions): Reporter {
+  const waiting: Encoded[] = [];
   const reported = { accepted: 0, refused: 0, dropped: 0 };
   let sending: Promise<void> | undefined;
   const closing = new AbortController();
   let lastError: unknown;
 
-  /**
-   * Returns the time to the next batch: none after a full one, for more events wait. A batch without an answer waits too: the service
-   * refuses an event that it has taken already.
-   */
+  /** Returns the time to the next batch: none after a full one, for more events wait. */
   async function trySend(): Promise<number> {
     const batch = waiting.slice(0, MAX_BATCH);
     try {
-      const { accepted, refused } = await sendBatch(batch);
+      const { accepted, refused } = await transport.sendBatch(batch);
       waiting.splice(0, batch.length);
       reported.accepted += accepted;
       reported.refused += refused;
@@ -45,9 +58,26 @@ export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions)
       return batch.length === MAX_BATCH || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       lastError = error;
-      if (onError !== undefined) queueMicrotask(() => onError(error));
-      return RETRY_AFTER_MS;
+      tell(error);
+      return settle(transport.describeFailure(error), batch.length);
     }
+  }
+
+  /** Drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already. */
+  function settle({ isFinal, retryAfterMs }: Failure, count: number): number {
+    if (isFinal) reported.dropped += waiting.splice(0, count).length;
+    if (isFinal && closing.signal.aborted) return 0;
+    const pauseMs = Math.min(Math.max(RETRY_AFTER_MS, retryAfterMs), LONGEST_RETRY_AFTER_MS);
+    // Gateways do not come back all at once.
+    return pauseMs * (1 + Math.random() / 4);
+  }
+
+  /** What `onError` throws ends nothing. */
+  function tell(error: unknown): void {
+    if (onError !== undefined)
+      void Promise.resolve(error)
+        .then(onError)
+        .catch(() => undefined);
   }
 
   async function sendAll(): Promise<void> {
@@ -71,8 +101,13 @@ export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions)
         reported.dropped++;
         return;
       }
-      waiting.push(event);
-      sending ??= sendAll();
+      try {
+        waiting.push(transport.encode(event));
+        sending ??= sendAll();
+      } catch (error) {
+        reported.refused++;
+        lastError = error;
+      }
     },
     stats: () => ({ ...reported, waiting: waiting.length, error: lastError }),
     async close() {

@@ -10,10 +10,15 @@ const EVENT: Event = { firstToken: { requestId: 'r', ttftMillis: 1, at: '2026-01
 
 function openReporter() {
   const batches: number[] = [];
-  const reporter = createReporter(async (events) => {
-    batches.push(events.length);
-    return { accepted: events.length, refused: 0 };
-  }, {});
+  const transport = {
+    encode: (event: Event) => event,
+    async sendBatch(events: readonly Event[]) {
+      batches.push(events.length);
+      return { accepted: events.length, refused: 0 };
+    },
+    describeFailure: () => ({ isFinal: false, retryAfterMs: 0 }),
+  };
+  const reporter = createReporter(transport, {});
   return { batches, reporter };
 }
 

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	observationv1 "trivet/gen/observation/v1"
-	predictionv1 "trivet/gen/prediction/v1"
 )
 
 const (
@@ -18,23 +18,9 @@ const (
 	maxBatch   = 500
 	// Events of this time share a batch.
 	sendEvery    = 100 * time.Millisecond
-	retryDelay   = time.Second
 	reportWithin = 5 * time.Second
 	closeWithin  = 5 * time.Second
-	maxReasons   = 100
 )
-
-// Reported says what became of the events.
-type Reported struct {
-	// Accepted events are durable in the service.
-	Accepted int64
-	// Refused events could not be true, or the service had them already.
-	Refused int64
-	// Dropped events were never confirmed by the service: too many waited, or the router was closed.
-	Dropped int64
-	// Reasons of the last refused events, at most 100.
-	Reasons []string
-}
 
 // Stats says how reporting goes, while it goes.
 type Stats struct {
@@ -123,8 +109,7 @@ func (r *reporter) awaitEvents(ctx context.Context) bool {
 	return false
 }
 
-// trySend returns the time to the next batch: none after a full one, for more events wait. A batch without an answer waits too: the
-// service refuses an event that it has taken already.
+// trySend returns the time to the next batch: none after a full one, for more events wait.
 func (r *reporter) trySend(ctx context.Context) time.Duration {
 	r.mu.Lock()
 	batch := r.waiting
@@ -132,37 +117,48 @@ func (r *reporter) trySend(ctx context.Context) time.Duration {
 	if len(batch) > maxBatch {
 		batch = batch[:maxBatch]
 	}
-	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+	call, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	answer, err := r.client.ReportBatch(ctx, &observationv1.ReportBatchRequest{Events: batch})
-	r.settle(len(batch), answer, err)
+	var trailer metadata.MD
+	answer, err := r.client.ReportBatch(call, &observationv1.ReportBatchRequest{Events: batch}, grpc.Trailer(&trailer))
 	if err != nil {
+		r.settleFailure(len(batch), err)
 		if r.onError != nil {
 			r.onError(err)
 		}
-		return retryDelay
+		if isFinal(err) && r.isClosing() {
+			return 0
+		}
+		return retryIn(trailer)
 	}
+	r.settle(len(batch), answer)
 	if len(batch) == maxBatch || r.isClosing() {
 		return 0
 	}
 	return sendEvery
 }
 
-func (r *reporter) settle(events int, answer *observationv1.ReportResponse, err error) {
+func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = err
-	if err != nil {
-		return
-	}
+	r.err = nil
 	r.waiting = r.waiting[events:]
 	r.reported.Accepted += answer.GetAccepted()
 	r.reported.Refused += answer.GetRefused()
 	for _, refusal := range answer.GetRefusals() {
-		r.reported.Reasons = append(r.reported.Reasons, refusal.GetReason())
+		r.reported.addReason(refusal.GetReason())
 	}
-	if surplus := len(r.reported.Reasons) - maxReasons; surplus > 0 {
-		r.reported.Reasons = append([]string(nil), r.reported.Reasons[surplus:]...)
+}
+
+// settleFailure drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already.
+func (r *reporter) settleFailure(events int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+	if isFinal(err) {
+		r.waiting = r.waiting[events:]
+		r.reported.Dropped += int64(events)
+		r.reported.addReason(err.Error())
 	}
 }
 
@@ -195,8 +191,15 @@ func (r *reporter) startClosing() {
 }
 
 func (r *reporter) send(event *observationv1.Event) {
+	_, err := proto.Marshal(event)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err != nil {
+		// It would fail its whole batch.
+		r.reported.Refused++
+		r.reported.addReason(err.Error())
+		return
+	}
 	if r.isClosing() || len(r.waiting) >= maxWaiting {
 		r.reported.Dropped++
 		return
@@ -206,25 +209,4 @@ func (r *reporter) send(event *observationv1.Event) {
 	case r.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (r *reporter) dispatched(id, model string, input *predictionv1.PredictInput) {
-	r.send(&observationv1.Event{Event: &observationv1.Event_Dispatched{Dispatched: &observationv1.Dispatched{
-		RequestId: id, TargetModel: model, Input: input, At: timestamppb.Now(),
-	}}})
-}
-
-func (r *reporter) firstToken(id string, ttftMillis float64) {
-	r.send(&observationv1.Event{Event: &observationv1.Event_FirstToken{FirstToken: &observationv1.FirstToken{
-		RequestId: id, TtftMillis: ttftMillis, At: timestamppb.Now(),
-	}}})
-}
-
-func (r *reporter) finished(id string, elapsedMillis float64, outputTokens int32) {
-	finished := &observationv1.Finished{RequestId: id, OutputTokens: outputTokens, At: timestamppb.Now()}
-	if outputTokens > 1 {
-		tpot := elapsedMillis / float64(outputTokens-1)
-		finished.TpotMillis = &tpot
-	}
-	r.send(&observationv1.Event{Event: &observationv1.Event_Finished{Finished: finished}})
 }

@@ -3,11 +3,15 @@ package router
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	observationv1 "trivet/gen/observation/v1"
 )
@@ -58,5 +62,68 @@ func TestFullBatchesFollowEachOtherWithoutAPause(t *testing.T) {
 	// With a pause after each batch it takes at least as long as 19 of them.
 	if took := time.Since(start); took > maxWaiting/maxBatch*sendEvery/2 {
 		t.Errorf("took %v", took)
+	}
+}
+
+// refuse returns a take that answers its first batches with these codes, and takes the others.
+func refuse(header metadata.MD, refusals ...codes.Code) func(context.Context, []*observationv1.Event) (*observationv1.ReportResponse, error) {
+	return func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if len(refusals) == 0 {
+			return takeAll(ctx, events)
+		}
+		code := refusals[0]
+		refusals = refusals[1:]
+		grpc.SetTrailer(ctx, header)
+		return nil, status.Error(code, "the reason")
+	}
+}
+
+func TestABatchThatCanNeverBeTakenIsDroppedWithItsReason(t *testing.T) {
+	for _, code := range []codes.Code{codes.InvalidArgument, codes.Unimplemented} {
+		errs := make(chan error, 10)
+		reporter := startReports(t, &observations{take: refuse(nil, code)}, func(err error) { errs <- err })
+		reporter.firstToken("r", 1)
+		err := <-errs
+		if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != code {
+			t.Errorf("%+v, %v", stats, err)
+		}
+		reporter.firstToken("r", 1)
+		if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 1 {
+			t.Errorf("reported %+v, %v", reported, err)
+		}
+	}
+}
+
+func TestAnEventThatCannotBeEncodedIsRefusedAndTheOthersAreSent(t *testing.T) {
+	reporter := startReports(t, &observations{take: takeAll}, nil)
+	reporter.firstToken("\xff", 1)
+	reporter.firstToken("r", 1)
+	reported, err := reporter.close()
+	if err != nil || reported.Accepted != 1 || reported.Refused != 1 || !strings.Contains(reported.Reasons[0], "UTF-8") {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func TestTheNextAttemptComesWhenTheServiceSays(t *testing.T) {
+	pushback := metadata.Pairs("grpc-retry-pushback-ms", "2000")
+	reporter := startReports(t, &observations{take: refuse(pushback, codes.Unavailable)}, nil)
+	start := time.Now()
+	reporter.firstToken("r", 1)
+	for reporter.stats().Accepted < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	if took := time.Since(start); took < 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestCloseDoesNotWaitForTheNextAttempt(t *testing.T) {
+	pushback := metadata.Pairs("grpc-retry-pushback-ms", "60000")
+	errs := make(chan error, 10)
+	reporter := startReports(t, &observations{take: refuse(pushback, codes.Unavailable)}, func(err error) { errs <- err })
+	reporter.firstToken("r", 1)
+	<-errs
+	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 {
+		t.Errorf("reported %+v, %v", reported, err)
 	}
 }
