@@ -9,6 +9,8 @@ const FINAL_STATUSES: readonly number[] = [400, 413, 501];
 
 export interface HttpOptions extends ReportOptions {
   readonly token?: string;
+  /** Sends the token to another machine over http, where all between can read it. */
+  readonly allowsTokenInClear?: boolean;
 }
 
 interface CallRequest {
@@ -17,7 +19,9 @@ interface CallRequest {
   readonly withinMs: number;
 }
 
-export function connectHttp(url: string, { token, ...options }: HttpOptions = {}): Client {
+/** Throws when a token would leave this machine in clear. */
+export function connectHttp(url: string, { token, allowsTokenInClear, ...options }: HttpOptions = {}): Client {
+  if (token !== undefined && allowsTokenInClear !== true) checkPrivate(new URL(url));
   const baseUrl = url.replace(/\/+$/, '');
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
@@ -51,6 +55,12 @@ export function connectHttp(url: string, { token, ...options }: HttpOptions = {}
     stats: reporter.stats,
     close: reporter.close,
   };
+}
+
+/** Throws unless the connection has TLS or stays on this machine. */
+function checkPrivate({ protocol, hostname, host }: URL): void {
+  if (protocol !== 'https:' && !/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname))
+    throw new Error(`Cannot send the token to ${host} without TLS: use https, or set allowsTokenInClear`);
 }
 
 class HttpError extends Error {
