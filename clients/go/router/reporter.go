@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 	reportWithin = 5 * time.Second
 	closeWithin  = 5 * time.Second
 )
+
+// errGaveUp is the error of Close when the service answered no call before and does not answer the last one.
+var errGaveUp = errors.New("the service did not answer before the time of Close was over")
 
 // Stats says how reporting goes, while it goes.
 type Stats struct {
@@ -121,10 +125,15 @@ func (r *reporter) trySend(ctx context.Context) time.Duration {
 	defer cancel()
 	var trailer metadata.MD
 	answer, err := r.client.ReportBatch(call, &observationv1.ReportBatchRequest{Events: batch}, grpc.Trailer(&trailer))
+	if err != nil && ctx.Err() != nil {
+		r.giveUp()
+		return 0
+	}
 	if err != nil {
 		r.settleFailure(len(batch), err)
 		if r.onError != nil {
-			r.onError(err)
+			// It may wait for this goroutine, as Close does.
+			go r.onError(err)
 		}
 		if isFinal(err) && r.isClosing() {
 			return 0
@@ -159,6 +168,15 @@ func (r *reporter) settleFailure(events int, err error) {
 		r.waiting = r.waiting[events:]
 		r.reported.Dropped += int64(events)
 		r.reported.addReason(err.Error())
+	}
+}
+
+// giveUp keeps an earlier reason: that the time of Close is over says less.
+func (r *reporter) giveUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = errGaveUp
 	}
 }
 

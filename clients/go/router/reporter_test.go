@@ -127,3 +127,70 @@ func TestCloseDoesNotWaitForTheNextAttempt(t *testing.T) {
 		t.Errorf("reported %+v, %v", reported, err)
 	}
 }
+
+func hang(ctx context.Context, _ []*observationv1.Event) (*observationv1.ReportResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestCloseKeepsTheReasonWhenItsTimeEndsDuringACall(t *testing.T) {
+	t.Parallel()
+	// Close makes the second attempt at once and the third one a second later.
+	refusals := 2
+	errs := make(chan error, 10)
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if refusals--; refusals >= 0 {
+			return nil, status.Error(codes.Unavailable, "the reason")
+		}
+		return hang(ctx, events)
+	}}
+	reporter := startReports(t, service, func(err error) { errs <- err })
+	reporter.firstToken("r", 1)
+	<-errs
+	reported, err := reporter.close()
+	if reported.Dropped != 1 || status.Code(err) != codes.Unavailable || len(service.batches) != 3 {
+		t.Errorf("reported %+v, %v after %v", reported, err, service.batches)
+	}
+}
+
+func TestCloseSaysThatTheServiceDidNotAnswer(t *testing.T) {
+	t.Parallel()
+	taken := make(chan struct{}, 1)
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if len(events) == 1 {
+			taken <- struct{}{}
+			time.Sleep(100 * time.Millisecond) // Close begins before the second call, which then outlasts it.
+			return takeAll(ctx, events)
+		}
+		return hang(ctx, events)
+	}}
+	reporter := startReports(t, service, nil)
+	reporter.firstToken("r", 1)
+	<-taken
+	reporter.firstToken("r", 1)
+	reporter.firstToken("r", 1)
+	if reported, err := reporter.close(); reported.Accepted != 1 || reported.Dropped != 2 || err != errGaveUp {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func TestOnErrorMayCloseTheRouter(t *testing.T) {
+	closed := make(chan Reported, 10)
+	var reporter *reporter
+	started := make(chan struct{})
+	reporter = startReports(t, &observations{take: refuse(nil, codes.Unavailable)}, func(error) {
+		<-started
+		reported, _ := reporter.close()
+		closed <- reported
+	})
+	close(started)
+	reporter.firstToken("r", 1)
+	select {
+	case reported := <-closed:
+		if reported.Accepted != 1 {
+			t.Errorf("reported %+v", reported)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Close waits for itself")
+	}
+}

@@ -39,7 +39,8 @@ type Options struct {
 	// MaxMetricsAge is the age beyond which metrics do not count, and their server is not chosen unless those of all are older;
 	// DefaultMaxMetricsAge if 0.
 	MaxMetricsAge time.Duration
-	// OnError gets the reason of each attempt to send reports that failed, at most once a second, on a goroutine of the router.
+	// OnError gets the reason of each attempt to send reports that failed, about once a second at most, each on a goroutine of its own.
+	// It may close the router.
 	OnError func(error)
 }
 
