@@ -57,11 +57,11 @@ export function connectGrpc(address: string, options: GrpcOptions = {}): Client 
     });
   const predict = prediction.predict!.bind(prediction);
   const reportBatch = observation.reportBatch!.bind(observation);
-  const { requestSerialize } = observation.reportBatch as unknown as Encoder;
+  const encoder = observation.reportBatch as unknown as Encoder;
   const encode = (event: Event) => {
     const message = toMessage(event);
     // Throws at what cannot be encoded, which would fail its whole batch.
-    requestSerialize({ events: [message] });
+    encoder.requestSerialize({ events: [message] });
     return message;
   };
   const sendBatch = (events: readonly object[]) => call<Taken>(reportBatch, { events }, REPORT_WITHIN_MS);

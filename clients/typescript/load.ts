@@ -34,15 +34,9 @@ export function createLoad(options: ServersOptions): Load {
     return servers.of(address, sent);
   }
 
-  /** Finds the candidates whose metrics are too old, unless those of all are: a server that died would look idle. */
-  function findOld(candidates: readonly string[]): ReadonlySet<string> {
-    const old = candidates.filter((one) => servers.hasOldMetrics(of(one)));
-    return new Set(old.length < candidates.length ? old : []);
-  }
-
   function scoreAll(candidates: readonly string[], outputs: readonly Output[]): number[] {
     const byId = new Map(outputs.map((output) => [output.inputId, output]));
-    const old = findOld(candidates);
+    const old = findOld(candidates, (one) => servers.hasOldMetrics(of(one)));
     return candidates.map((one, index) => {
       const [loaded, idle] = [byId.get(index), byId.get(index + candidates.length)];
       if (loaded === undefined || idle === undefined || old.has(one)) return Infinity;
@@ -57,11 +51,7 @@ export function createLoad(options: ServersOptions): Load {
     },
     ask(promptTokens, candidates) {
       servers.forgetUnused();
-      const idle = candidates.map((serverIp, index) => ({
-        inputId: candidates.length + index,
-        serverIp,
-        inputTokenLength: promptTokens,
-      }));
+      const idle = candidates.map((one, index) => createInput(candidates.length + index, one, promptTokens));
       return [
         ...idle.map((input, index) => ({ ...input, inputId: index, ...servers.describe(of(input.serverIp)) })),
         ...idle,
@@ -80,10 +70,8 @@ export function createLoad(options: ServersOptions): Load {
       );
     },
     chooseLeastLoaded(candidates) {
-      const old = findOld(candidates);
-      return findLeast(candidates, (one) =>
-        old.has(one) ? Infinity : (servers.findMetrics(of(one))?.waiting ?? 0) + of(one).underWay,
-      );
+      const old = findOld(candidates, (one) => servers.hasOldMetrics(of(one)));
+      return findLeast(candidates, (one) => (old.has(one) ? Infinity : servers.countRequests(of(one))));
     },
     dispatch(address, promptTokens) {
       const server = of(address);
@@ -98,6 +86,16 @@ export function createLoad(options: ServersOptions): Load {
       };
     },
   };
+}
+
+function createInput(inputId: number, serverIp: string, inputTokenLength: number): Input {
+  return { inputId, serverIp, inputTokenLength };
+}
+
+/** Finds the candidates whose metrics are too old, unless those of all are: a server that died would look idle. */
+function findOld(candidates: readonly string[], isOld: (candidate: string) => boolean): ReadonlySet<string> {
+  const old = candidates.filter(isOld);
+  return new Set(old.length < candidates.length ? old : []);
 }
 
 interface Scored {

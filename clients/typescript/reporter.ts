@@ -58,7 +58,8 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       return batch.length === MAX_BATCH || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       lastError = error;
-      tell(error);
+      // What it throws ends nothing.
+      if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
       return settle(transport.describeFailure(error), batch.length);
     }
   }
@@ -67,32 +68,16 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   function settle({ isFinal, retryAfterMs }: Failure, count: number): number {
     if (isFinal) reported.dropped += waiting.splice(0, count).length;
     if (isFinal && closing.signal.aborted) return 0;
-    const pauseMs = Math.min(Math.max(RETRY_AFTER_MS, retryAfterMs), LONGEST_RETRY_AFTER_MS);
-    // Gateways do not come back all at once.
-    return pauseMs * (1 + Math.random() / 4);
-  }
-
-  /** What `onError` throws ends nothing. */
-  function tell(error: unknown): void {
-    if (onError !== undefined)
-      void Promise.resolve(error)
-        .then(onError)
-        .catch(() => undefined);
+    return spreadRetries(retryAfterMs);
   }
 
   async function sendAll(): Promise<void> {
-    await pause(SEND_EVERY_MS);
+    await pause(SEND_EVERY_MS, closing.signal);
     while (waiting.length > 0) {
       const pauseMs = await trySend();
-      if (pauseMs > 0) await pause(pauseMs);
+      if (pauseMs > 0) await pause(pauseMs, closing.signal);
     }
     sending = undefined;
-  }
-
-  /** Does not keep the process alive. `close` ends a pause that began before it. */
-  async function pause(ms: number): Promise<void> {
-    const signal = closing.signal.aborted ? {} : { signal: closing.signal };
-    await sleep(ms, undefined, { ref: false, ...signal }).catch(() => undefined);
   }
 
   return {
@@ -112,14 +97,27 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
     stats: () => ({ ...reported, waiting: waiting.length, error: lastError }),
     async close() {
       closing.abort();
-      const isOver = new AbortController();
-      await Promise.race([
-        sending,
-        sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(() => undefined),
-      ]);
-      isOver.abort();
+      await waitToClose(sending);
       reported.dropped += waiting.splice(0).length;
       return { ...reported };
     },
   };
 }
+
+/** Does not keep the process alive. The signal ends a pause that began before it. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
+}
+
+async function waitToClose(sending: Promise<void> | undefined): Promise<void> {
+  const isOver = new AbortController();
+  await Promise.race([sending, sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(ignore)]);
+  isOver.abort();
+}
+
+/** Gateways do not come back all at once. */
+function spreadRetries(retryAfterMs: number): number {
+  return Math.min(Math.max(RETRY_AFTER_MS, retryAfterMs), LONGEST_RETRY_AFTER_MS) * (1 + Math.random() / 4);
+}
+
+function ignore(): void {}

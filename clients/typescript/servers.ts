@@ -31,6 +31,8 @@ export interface Servers {
   findMetrics(server: Server): Metrics | undefined;
   /** Returns false without any metrics. */
   hasOldMetrics(server: Server): boolean;
+  /** Those that wait by its metrics, and those under way. */
+  countRequests(server: Server): number;
   /** The load of a server: fresh counts of what was sent, beside metrics that are older. */
   describe(server: Server): Partial<Input>;
   forgetUnused(): void;
@@ -57,6 +59,7 @@ export function createServers({ maxMetricsAgeMs, monotonicMs }: ServersOptions):
     },
     findMetrics,
     hasOldMetrics: (server) => server.metrics !== undefined && findMetrics(server) === undefined,
+    countRequests: (server) => (findMetrics(server)?.waiting ?? 0) + server.underWay,
     of(address, sent) {
       const usedMs = monotonicMs();
       const known = servers.get(address);

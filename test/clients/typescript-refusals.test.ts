@@ -82,7 +82,8 @@ test('what onError throws or rejects with ends neither the gateway nor its repor
     () => {
       throw new Error('thrown');
     },
-    () => Promise.reject(new Error('rejected')),
+    // A function without a result may be an asynchronous one.
+    (() => Promise.reject(new Error('rejected'))) as () => void,
   ]) {
     await using service = await startRefusing((response) => response.writeHead(503).end());
     const client = connectHttp(service.url, { onError });

@@ -26,7 +26,10 @@ test('the TypeScript reporter sends full batches without a pause between them', 
   const { batches, reporter } = openReporter();
   for (let event = 0; event < 10_000; event++) reporter.send(EVENT);
   await waitUntil(() => batches.length > 0);
-  assert.deepEqual(batches, new Array(20).fill(500));
+  assert.deepEqual(
+    batches,
+    Array.from({ length: 20 }, () => 500),
+  );
   assert.equal((await reporter.close()).accepted, 10_000);
 });
 
