@@ -6,14 +6,17 @@ import {
   Metadata,
   type ServiceClientConstructor,
   type ServiceError,
+  status,
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { type Access, createCredentials } from './grpc-credentials.ts';
 import type { Answer, Client, Event, ReportOptions } from './messages.ts';
-import { createReporter, type Taken } from './reporter.ts';
+import { createReporter, type Failure, type Taken } from './reporter.ts';
 
 const PROTO = fileURLToPath(new URL('../../proto', import.meta.url));
 const REPORT_WITHIN_MS = 5000;
+/** The service cannot read the batch, or does not know the method. */
+const FINAL_CODES: readonly number[] = [status.INVALID_ARGUMENT, status.UNIMPLEMENTED];
 const CHANNEL_OPTIONS = {
   // A connection that fell silent is replaced within 15 s. TCP alone may take a quarter of an hour to find out.
   'grpc.keepalive_time_ms': 10_000,
@@ -28,6 +31,10 @@ export type GrpcOptions = Access & ReportOptions;
 interface Services {
   readonly prediction: InstanceType<ServiceClientConstructor>;
   readonly observation: InstanceType<ServiceClientConstructor>;
+}
+
+interface Encoder {
+  requestSerialize(request: object): Buffer;
 }
 
 /** A method of a client that grpc-js made. */
@@ -50,10 +57,15 @@ export function connectGrpc(address: string, options: GrpcOptions = {}): Client 
     });
   const predict = prediction.predict!.bind(prediction);
   const reportBatch = observation.reportBatch!.bind(observation);
-  const reporter = createReporter(
-    (events) => call<Taken>(reportBatch, { events: events.map(toMessage) }, REPORT_WITHIN_MS),
-    options,
-  );
+  const encoder = observation.reportBatch as unknown as Encoder;
+  const encode = (event: Event) => {
+    const message = toMessage(event);
+    // Throws at what cannot be encoded, which would fail its whole batch.
+    encoder.requestSerialize({ events: [message] });
+    return message;
+  };
+  const sendBatch = (events: readonly object[]) => call<Taken>(reportBatch, { events }, REPORT_WITHIN_MS);
+  const reporter = createReporter({ encode, sendBatch, describeFailure }, options);
 
   return {
     predict: (targetModel, inputs, deadlineMs) => call<Answer>(predict, { targetModel, inputs }, deadlineMs),
@@ -89,4 +101,10 @@ function toMessage(event: Event): object {
       return [kind, { ...value, at: { seconds: Math.floor(atMs / 1000), nanos: (atMs % 1000) * 1_000_000 } }];
     }),
   );
+}
+
+function describeFailure(error: unknown): Failure {
+  const { code, metadata } = error as Partial<ServiceError>;
+  const retryAfterMs = Number(metadata?.get('grpc-retry-pushback-ms')[0] ?? 0);
+  return { isFinal: code !== undefined && FINAL_CODES.includes(code), retryAfterMs };
 }

@@ -1,11 +1,16 @@
 /** Predict and ReportBatch over HTTP with `fetch`: no dependency. */
-import type { Answer, Client, ReportOptions } from './messages.ts';
-import { createReporter } from './reporter.ts';
+import { readAnswer, readTaken } from './http-answers.ts';
+import type { Client, Event, ReportOptions } from './messages.ts';
+import { createReporter, type Failure } from './reporter.ts';
 
 const REPORT_WITHIN_MS = 5000;
+/** The service cannot read the batch, it is too large, or the service does not know the method. */
+const FINAL_STATUSES: readonly number[] = [400, 413, 501];
 
 export interface HttpOptions extends ReportOptions {
   readonly token?: string;
+  /** Sends the token to another machine over http, where all between can read it. */
+  readonly allowsTokenInClear?: boolean;
 }
 
 interface CallRequest {
@@ -14,7 +19,9 @@ interface CallRequest {
   readonly withinMs: number;
 }
 
-export function connectHttp(url: string, { token, ...options }: HttpOptions = {}): Client {
+/** Throws when a token would leave this machine in clear. */
+export function connectHttp(url: string, { token, allowsTokenInClear, ...options }: HttpOptions = {}): Client {
+  if (token !== undefined && allowsTokenInClear !== true) checkPrivate(new URL(url));
   const baseUrl = url.replace(/\/+$/, '');
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
@@ -25,27 +32,49 @@ export function connectHttp(url: string, { token, ...options }: HttpOptions = {}
       body,
       signal: AbortSignal.timeout(withinMs),
     });
-    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+    if (!response.ok) throw new HttpError(path, response, await response.text());
     return response.json();
   }
 
-  const reporter = createReporter(async (events) => {
-    const body = events.map((event) => JSON.stringify(event)).join('\n');
-    const request = { type: 'application/jsonl', body, withinMs: REPORT_WITHIN_MS } as const;
-    const answer = await call('/observation.v1.ObservationService/ReportBatch', request);
-    // 64-bit counts are texts in the JSON of proto3.
-    const { accepted, refused } = answer as { accepted: string; refused: string };
-    return { accepted: Number(accepted), refused: Number(refused) };
-  }, options);
+  async function sendBatch(lines: readonly string[]) {
+    const request = { type: 'application/jsonl', body: lines.join('\n'), withinMs: REPORT_WITHIN_MS } as const;
+    return readTaken(await call('/observation.v1.ObservationService/ReportBatch', request));
+  }
+  const reporter = createReporter(
+    { encode: (event: Event) => JSON.stringify(event), sendBatch, describeFailure },
+    options,
+  );
 
   return {
     async predict(targetModel, inputs, deadlineMs) {
       const body = JSON.stringify({ targetModel, inputs });
       const request = { type: 'application/json', body, withinMs: deadlineMs } as const;
-      return (await call('/prediction.v1.PredictionService/Predict', request)) as Answer;
+      return readAnswer(await call('/prediction.v1.PredictionService/Predict', request));
     },
     report: reporter.send,
     stats: reporter.stats,
     close: reporter.close,
   };
+}
+
+/** Throws unless the connection has TLS or stays on this machine. */
+function checkPrivate({ protocol, hostname, host }: URL): void {
+  if (protocol !== 'https:' && !/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname))
+    throw new Error(`Cannot send the token to ${host} without TLS: use https, or set allowsTokenInClear`);
+}
+
+class HttpError extends Error {
+  readonly failure: Failure;
+
+  constructor(path: string, { status, headers }: Response, text: string) {
+    super(`${path} answered ${status}: ${text}`);
+    const retryAfter = headers.get('retry-after') ?? '';
+    // As a date, which proxies may send, it does not count.
+    const retryAfterMs = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : 0;
+    this.failure = { isFinal: FINAL_STATUSES.includes(status), retryAfterMs };
+  }
+}
+
+function describeFailure(error: unknown): Failure {
+  return error instanceof HttpError ? error.failure : { isFinal: false, retryAfterMs: 0 };
 }

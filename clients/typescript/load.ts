@@ -15,11 +15,11 @@ export interface Load {
   ask(promptTokens: number, candidates: readonly string[]): Input[];
   /**
    * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
-   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer,
-   * and returns undefined when none has one.
+   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer
+   * or with old metrics, and returns undefined when there is no other.
    */
   choose(candidates: readonly string[], outputs: readonly Output[]): number | undefined;
-  /** The best candidate without predictions: the fewest requests, waiting and under way. */
+  /** The best candidate without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen. */
   chooseLeastLoaded(candidates: readonly string[]): number;
   /** Counts a request as under way; the function that it returns counts its end. */
   dispatch(address: string, promptTokens: number): (outputTokens: number) => void;
@@ -36,9 +36,10 @@ export function createLoad(options: ServersOptions): Load {
 
   function scoreAll(candidates: readonly string[], outputs: readonly Output[]): number[] {
     const byId = new Map(outputs.map((output) => [output.inputId, output]));
+    const old = findOld(candidates, (one) => servers.hasOldMetrics(of(one)));
     return candidates.map((one, index) => {
       const [loaded, idle] = [byId.get(index), byId.get(index + candidates.length)];
-      if (loaded === undefined || idle === undefined) return Infinity;
+      if (loaded === undefined || idle === undefined || old.has(one)) return Infinity;
       return score({ loaded, idle, underWay: of(one).underWay, tokens: meanOutputTokens });
     });
   }
@@ -50,11 +51,7 @@ export function createLoad(options: ServersOptions): Load {
     },
     ask(promptTokens, candidates) {
       servers.forgetUnused();
-      const idle = candidates.map((serverIp, index) => ({
-        inputId: candidates.length + index,
-        serverIp,
-        inputTokenLength: promptTokens,
-      }));
+      const idle = candidates.map((one, index) => createInput(candidates.length + index, one, promptTokens));
       return [
         ...idle.map((input, index) => ({ ...input, inputId: index, ...servers.describe(of(input.serverIp)) })),
         ...idle,
@@ -72,8 +69,10 @@ export function createLoad(options: ServersOptions): Load {
         scores[index]! <= least * TIE ? of(one).sentSinceMetrics : Infinity,
       );
     },
-    chooseLeastLoaded: (candidates) =>
-      findLeast(candidates, (one) => (servers.findMetrics(of(one))?.waiting ?? 0) + of(one).underWay),
+    chooseLeastLoaded(candidates) {
+      const old = findOld(candidates, (one) => servers.hasOldMetrics(of(one)));
+      return findLeast(candidates, (one) => (old.has(one) ? Infinity : servers.countRequests(of(one))));
+    },
     dispatch(address, promptTokens) {
       const server = of(address);
       server.lastSent = ++sent;
@@ -87,6 +86,16 @@ export function createLoad(options: ServersOptions): Load {
       };
     },
   };
+}
+
+function createInput(inputId: number, serverIp: string, inputTokenLength: number): Input {
+  return { inputId, serverIp, inputTokenLength };
+}
+
+/** Finds the candidates whose metrics are too old, unless those of all are: a server that died would look idle. */
+function findOld(candidates: readonly string[], isOld: (candidate: string) => boolean): ReadonlySet<string> {
+  const old = candidates.filter(isOld);
+  return new Set(old.length < candidates.length ? old : []);
 }
 
 interface Scored {

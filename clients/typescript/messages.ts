@@ -52,9 +52,9 @@ export type Event =
 export interface Reported {
   /** They are durable in the service. */
   readonly accepted: number;
-  /** They could not be true, or the service had them already. */
+  /** They could not be true or not be encoded, or the service had them already. */
   readonly refused: number;
-  /** The service never confirmed them: too many waited, or the client was closed. */
+  /** The service never confirmed them: it can never take their batch, too many waited, or the client was closed. */
   readonly dropped: number;
 }
 
@@ -62,12 +62,12 @@ export interface Reported {
 export interface Stats extends Reported {
   /** Events that the service has not confirmed yet. */
   readonly waiting: number;
-  /** Why the last attempt to send events failed; undefined once one succeeds. */
+  /** Why the last attempt to send events failed, or an event could not be encoded; undefined once an attempt succeeds. */
   readonly error: unknown;
 }
 
 export interface ReportOptions {
-  /** Called with the reason of each attempt to send events that failed, at most once a second. */
+  /** Called with the reason of each attempt to send events that failed, about once a second at most. What it throws is ignored. */
   readonly onError?: (error: unknown) => void;
 }
 

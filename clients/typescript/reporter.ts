@@ -8,6 +8,8 @@ const MAX_WAITING = 10_000;
 /** Events of this time share a batch. */
 const SEND_EVERY_MS = 100;
 const RETRY_AFTER_MS = 1000;
+/** What asks for a longer pause, such as a proxy in maintenance, is asked again after this. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
 const CLOSE_WITHIN_MS = 5000;
 
 export type Taken = Pick<Reported, 'accepted' | 'refused'>;
@@ -20,64 +22,102 @@ export interface Reporter {
   readonly close: () => Promise<Reported>;
 }
 
-/** Resolves once the service has answered. */
-type SendBatch = (events: readonly Event[]) => Promise<Taken>;
+/** What a batch met that was not taken. */
+export interface Failure {
+  /** No later attempt can succeed. */
+  readonly isFinal: boolean;
+  /** When the service wants the next attempt; 0 when it does not say. */
+  readonly retryAfterMs: number;
+}
 
-export function createReporter(sendBatch: SendBatch, { onError }: ReportOptions): Reporter {
-  const waiting: Event[] = [];
+export interface Transport<Encoded> {
+  /** Throws at an event that cannot be encoded. */
+  encode(event: Event): Encoded;
+  /** Resolves once the service has answered. */
+  sendBatch(events: readonly Encoded[]): Promise<Taken>;
+  /** Describes what `sendBatch` rejects with. */
+  describeFailure(error: unknown): Failure;
+}
+
+export function createReporter<Encoded>(transport: Transport<Encoded>, { onError }: ReportOptions): Reporter {
+  const waiting: Encoded[] = [];
   const reported = { accepted: 0, refused: 0, dropped: 0 };
   let sending: Promise<void> | undefined;
-  let isClosed = false;
+  const closing = new AbortController();
   let lastError: unknown;
 
-  /** Returns false when no answer came. The batch then waits: the service refuses an event that it has taken already. */
-  async function trySend(): Promise<boolean> {
+  /** Returns the time to the next batch: none after a full one, for more events wait. */
+  async function trySend(): Promise<number> {
     const batch = waiting.slice(0, MAX_BATCH);
     try {
-      const { accepted, refused } = await sendBatch(batch);
+      const { accepted, refused } = await transport.sendBatch(batch);
       waiting.splice(0, batch.length);
       reported.accepted += accepted;
       reported.refused += refused;
       lastError = undefined;
-      return true;
+      return batch.length === MAX_BATCH || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       lastError = error;
-      if (onError !== undefined) queueMicrotask(() => onError(error));
-      return false;
+      // What it throws ends nothing.
+      if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
+      return settle(transport.describeFailure(error), batch.length);
     }
   }
 
+  /** Drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already. */
+  function settle({ isFinal, retryAfterMs }: Failure, count: number): number {
+    if (isFinal) reported.dropped += waiting.splice(0, count).length;
+    if (isFinal && closing.signal.aborted) return 0;
+    return spreadRetries(retryAfterMs);
+  }
+
   async function sendAll(): Promise<void> {
-    await pause(SEND_EVERY_MS);
-    while (waiting.length > 0) await pause((await trySend()) ? SEND_EVERY_MS : RETRY_AFTER_MS);
+    await pause(SEND_EVERY_MS, closing.signal);
+    while (waiting.length > 0) {
+      const pauseMs = await trySend();
+      if (pauseMs > 0) await pause(pauseMs, closing.signal);
+    }
     sending = undefined;
   }
 
   return {
     send(event) {
-      if (isClosed || waiting.length >= MAX_WAITING) {
+      if (closing.signal.aborted || waiting.length >= MAX_WAITING) {
         reported.dropped++;
         return;
       }
-      waiting.push(event);
-      sending ??= sendAll();
+      try {
+        waiting.push(transport.encode(event));
+        sending ??= sendAll();
+      } catch (error) {
+        reported.refused++;
+        lastError = error;
+      }
     },
     stats: () => ({ ...reported, waiting: waiting.length, error: lastError }),
     async close() {
-      isClosed = true;
-      const isOver = new AbortController();
-      await Promise.race([
-        sending,
-        sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(() => undefined),
-      ]);
-      isOver.abort();
+      closing.abort();
+      await waitToClose(sending);
       reported.dropped += waiting.splice(0).length;
       return { ...reported };
     },
   };
 }
 
-/** Does not keep the process alive. */
-function pause(ms: number): Promise<void> {
-  return sleep(ms, undefined, { ref: false });
+/** Does not keep the process alive. The signal ends a pause that began before it. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
 }
+
+async function waitToClose(sending: Promise<void> | undefined): Promise<void> {
+  const isOver = new AbortController();
+  await Promise.race([sending, sleep(CLOSE_WITHIN_MS, undefined, { signal: isOver.signal }).catch(ignore)]);
+  isOver.abort();
+}
+
+/** Gateways do not come back all at once. */
+function spreadRetries(retryAfterMs: number): number {
+  return Math.min(Math.max(RETRY_AFTER_MS, retryAfterMs), LONGEST_RETRY_AFTER_MS) * (1 + Math.random() / 4);
+}
+
+function ignore(): void {}

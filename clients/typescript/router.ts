@@ -5,7 +5,7 @@ import type { Client, Input, Reported, Stats } from './messages.ts';
 import type { Metrics } from './servers.ts';
 
 const ALL_OMITTED =
-  'the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers';
+  'the answer has no candidate: their numbers are negative, not finite or old, or the service has no fresh load of their servers';
 
 export interface RouterOptions {
   readonly client: Client;
@@ -13,7 +13,7 @@ export interface RouterOptions {
   readonly model: string;
   /** What a prediction may add to a request; 50 unless given. */
   readonly deadlineMs?: number;
-  /** Metrics that are older than this count as none; 5 s unless given. */
+  /** Metrics that are older do not count, and their server is not chosen unless those of all are; 5 s unless given. */
   readonly maxMetricsAgeMs?: number;
 }
 

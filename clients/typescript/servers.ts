@@ -29,6 +29,10 @@ export interface Servers {
   of(address: string, sent: number): Server;
   /** Undefined when they are too old. */
   findMetrics(server: Server): Metrics | undefined;
+  /** Returns false without any metrics. */
+  hasOldMetrics(server: Server): boolean;
+  /** Those that wait by its metrics, and those under way. */
+  countRequests(server: Server): number;
   /** The load of a server: fresh counts of what was sent, beside metrics that are older. */
   describe(server: Server): Partial<Input>;
   forgetUnused(): void;
@@ -54,6 +58,8 @@ export function createServers({ maxMetricsAgeMs, monotonicMs }: ServersOptions):
       return servers.size;
     },
     findMetrics,
+    hasOldMetrics: (server) => server.metrics !== undefined && findMetrics(server) === undefined,
+    countRequests: (server) => (findMetrics(server)?.waiting ?? 0) + server.underWay,
     of(address, sent) {
       const usedMs = monotonicMs();
       const known = servers.get(address);

@@ -19,6 +19,8 @@ const skip = skipWithout(
   ['protoc-gen-go-grpc', '--version'],
   ['ls', '/usr/share/gocode/src/google.golang.org/grpc'],
 );
+/** A test binary that runs by itself has no limit: without this one, a test that hangs would never fail. */
+const LIMIT = ['-test.timeout', '2m'];
 /** A GOPATH of its own beside that of Debian: what the packages there are built with, without a download. */
 const folder = mkdtempSync(join(tmpdir(), 'trivet-go-'));
 const sources = join(folder, 'src', 'trivet');
@@ -56,7 +58,7 @@ test('the Go router predicts, reports and falls back, over TCP and a unix socket
   const socket = join(dataDir, 'prediction.sock');
   await using program = await startProgram({ PARTS: 'prediction', GRPC_UNIX_SOCKET: socket }, dataDir);
   for (const address of [program.grpcAddress, `unix://${socket}`])
-    await run(['./router.test'], { TRIVET_GRPC_ADDRESS: address });
+    await run(['./router.test', ...LIMIT], { TRIVET_GRPC_ADDRESS: address });
   const metrics = await (await fetch(`${program.httpUrl}/metrics`)).text();
   assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="ttft"\} 120\n/);
   assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="tpot"\} 120\n/);
@@ -70,7 +72,7 @@ test('the Go router has predictions beside a server that died, whose load the se
 }, async () => {
   await using live = await startLoadServer((_request, response) => response.end(METRICS));
   await using program = await startWithDeadServer(live.url);
-  await run(['./router.test', '-test.run', 'TestADeadServer'], {
+  await run(['./router.test', ...LIMIT, '-test.run', 'TestADeadServer'], {
     TRIVET_GRPC_ADDRESS: program.grpcAddress,
     TRIVET_LIVE_SERVER: 'live',
   });
@@ -78,12 +80,13 @@ test('the Go router has predictions beside a server that died, whose load the se
 
 /** Starts a test of the router; resolves once it has written a line. */
 async function startTest(name: string, environment: Readonly<Record<string, string>>) {
-  const child = spawn(join(sources, 'router.test'), ['-test.run', name], {
+  const child = spawn(join(sources, 'router.test'), [...LIMIT, '-test.run', name], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  after(() => void child.kill('SIGKILL'));
   const exited = once(child, 'exit');
-  await once(child.stdout, 'data');
+  await Promise.race([once(child.stdout, 'data'), exited]);
   return { exited };
 }
 
@@ -103,7 +106,9 @@ test('the Go router counts what a service took before it was killed', { skip }, 
 
 test('the Go router says while it runs why the service takes no reports', { skip }, async () => {
   await using program = await startProgram({ PARTS: 'prediction', PREDICTION_AUTH: 'on' });
-  await run(['./router.test', '-test.run', 'TestOnError'], { TRIVET_CLOSED_ADDRESS: program.grpcAddress });
+  await run(['./router.test', ...LIMIT, '-test.run', 'TestOnErrorSays'], {
+    TRIVET_CLOSED_ADDRESS: program.grpcAddress,
+  });
 });
 
 test('the Go example routes every request when no service is there', { skip }, async () => {

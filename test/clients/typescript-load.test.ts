@@ -31,9 +31,23 @@ test('the TypeScript router takes metrics that are too old for none', () => {
   assert.equal(load.chooseLeastLoaded(POOL), 1);
   assert.deepEqual([load.ask(10, POOL)[0]!.numRequestWaiting, load.ask(10, POOL)[0]!.kvCacheUsage], [40, 0.9]);
   clock.nowMs += 1;
-  assert.equal(load.chooseLeastLoaded(POOL), 0);
   const [asked] = load.ask(10, POOL);
   assert.deepEqual([asked!.numRequestWaiting, asked!.kvCacheUsage], [undefined, undefined]);
+});
+
+test('the TypeScript router chooses no server whose metrics are too old, unless those of all are', () => {
+  const { load, clock } = openLoad();
+  load.setMetrics('10.0.0.1', { waiting: 40, kvCacheUsage: 0 });
+  clock.nowMs += 5001;
+  load.setMetrics('10.0.0.2', { waiting: 5, kvCacheUsage: 0 });
+  // Nothing was sent to the server with old metrics, so that it would be measured again.
+  for (let index = 0; index <= 100; index++) load.dispatch('10.0.0.2', 10);
+  const fast = { predictedTtftMillis: 100, predictedTpotMillis: 10 };
+  const slow = { predictedTtftMillis: 900, predictedTpotMillis: 90 };
+  const outputs = [fast, slow, fast, fast].map((output, inputId) => ({ ...output, inputId }));
+  assert.deepEqual([load.choose(POOL, outputs), load.chooseLeastLoaded(POOL)], [1, 1]);
+  clock.nowMs += 5001;
+  assert.deepEqual([load.choose(POOL, outputs), load.chooseLeastLoaded(POOL)], [0, 0]);
 });
 
 test('the TypeScript router forgets a server that was not used for an hour and has nothing under way', () => {

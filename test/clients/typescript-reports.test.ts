@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
 import { connectHttp } from '../../clients/typescript/http-client.ts';
-import type { Client } from '../../clients/typescript/messages.ts';
+import type { Client, ReportOptions } from '../../clients/typescript/messages.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { findFreePorts } from '../support/basics/free-port.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
@@ -78,9 +78,12 @@ test('the TypeScript client tells while it runs that its token may not report', 
   );
   const { token } = JSON.parse(made.stdout) as { token: string };
   await using program = await startProgram({ PREDICTION_AUTH: 'on' }, dataDir);
-  const errors: unknown[] = [];
-  const options = { token, onError: (error: unknown) => void errors.push(error) };
-  for (const client of [connectHttp(program.httpUrl, options), connectGrpc(program.grpcAddress, options)]) {
+  for (const connect of [
+    (options: ReportOptions) => connectHttp(program.httpUrl, { token, ...options }),
+    (options: ReportOptions) => connectGrpc(program.grpcAddress, { token, ...options }),
+  ]) {
+    const errors: unknown[] = [];
+    const client = connect({ onError: (error) => void errors.push(error) });
     const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 30_000 });
     const choice = await router.choose(1000, ['10.0.0.1']);
     assert.equal(choice.modelVersion, 'prior@1');
@@ -90,7 +93,6 @@ test('the TypeScript client tells while it runs that its token may not report', 
     assert.equal(errors.at(-1), error);
     assert.deepEqual(counts, { accepted: 0, refused: 0, dropped: 0, waiting: 1 });
     assert.deepEqual(await router.close(), { accepted: 0, refused: 0, dropped: 1 });
-    errors.length = 0;
   }
 });
 

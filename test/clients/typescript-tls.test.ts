@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { connectGrpc, type GrpcOptions } from '../../clients/typescript/grpc-client.ts';
+import { connectHttp } from '../../clients/typescript/http-client.ts';
 import { createRouter } from '../../clients/typescript/router.ts';
 import { createCertificate } from '../support/basics/certificate.ts';
 import { startProgram } from '../support/programs/start-program.ts';
@@ -45,6 +46,19 @@ test('connectGrpc() sends a token over TLS, within this machine, or where an opt
     connectGrpc('10.0.0.5:50051'),
     connectGrpc('10.0.0.5:50051', { token: 'secret', allowsTokenInClear: true }),
     connectGrpc('10.0.0.5:50051', { token: 'secret', tls: true }),
+  ];
+  for (const client of clients) await client.close();
+});
+
+test('connectHttp() sends a token over TLS, within this machine, or where an option allows it', async () => {
+  for (const url of ['http://10.0.0.5:8080', 'http://trivet', 'HTTP://127.0.0.1.example/', 'http://127.0.0.1@trivet/'])
+    assert.throws(() => connectHttp(url, { token: 'secret' }), /Cannot send the token to .* without TLS/);
+  const clients = [
+    ...['http://127.0.0.1:1', 'http://localhost:1/', 'http://[::1]:1', 'https://trivet'].map((url) =>
+      connectHttp(url, { token: 'secret' }),
+    ),
+    connectHttp('http://10.0.0.5:8080'),
+    connectHttp('http://10.0.0.5:8080', { token: 'secret', allowsTokenInClear: true }),
   ];
   for (const client of clients) await client.close();
 });

@@ -64,6 +64,22 @@ func (l *load) metricsOf(server *server) (Metrics, bool) {
 	return server.metrics, true
 }
 
+// findOld marks the candidates whose metrics are too old, unless those of all are: a server that died would look idle.
+func (l *load) findOld(candidates []Candidate) []bool {
+	old, count := make([]bool, len(candidates)), 0
+	for i, candidate := range candidates {
+		server := l.of(candidate.Address)
+		if _, ok := l.metricsOf(server); !ok && !server.readAt.IsZero() {
+			old[i] = true
+			count++
+		}
+	}
+	if count == len(candidates) {
+		return make([]bool, count)
+	}
+	return old
+}
+
 // waiting is the queue when it was read, and what was sent since then and is still there.
 func (l *load) waiting(server *server) int32 {
 	metrics, ok := l.metricsOf(server)
@@ -136,24 +152,26 @@ func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predict
 
 // leastScore chooses by the score of docs/how-to/route.md: the time of the request itself, and what it costs those who are there.
 // A candidate that was not chosen for long comes first, so that it is measured again. Of candidates within 5 % of the least score,
-// the one with the fewest requests since its last metrics is chosen. A candidate without an answer is not chosen; the result is -1
-// when none has one.
+// the one with the fewest requests since its last metrics is chosen. A candidate without an answer, or with old metrics, is not
+// chosen; the result is -1 when there is no other.
 func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
 	byID := make(map[int32]*predictionv1.PredictOutput, len(outputs))
 	for _, output := range outputs {
 		byID[output.GetInputId()] = output
 	}
-	scores := make([]float64, len(candidates))
+	scores, old := make([]float64, len(candidates)), l.findOld(candidates)
 	least := math.Inf(1)
 	for i, candidate := range candidates {
-		loaded, idle := byID[int32(i)], byID[int32(i+len(candidates))]
-		scores[i] = l.score(loaded, idle, l.of(candidate.Address).underWay)
+		scores[i] = math.Inf(1)
+		if !old[i] {
+			scores[i] = l.score(byID[int32(i)], byID[int32(i+len(candidates))], l.of(candidate.Address).underWay)
+		}
 		least = math.Min(least, scores[i])
 	}
 	if neglected := l.neglected(candidates, scores); neglected >= 0 {
 		return neglected
 	}
-	return l.leastSent(candidates, func(i int) bool { return isAnswered(scores[i]) && scores[i] <= least*tie })
+	return l.leastSent(candidates, func(i int) bool { return isEligible(scores[i]) && scores[i] <= least*tie })
 }
 
 // score is infinite without an answer.
@@ -169,7 +187,7 @@ func (l *load) score(loaded, idle *predictionv1.PredictOutput, underWay int32) f
 	return own + float64(underWay)*idle.PredictedTtftMillis*slowdown
 }
 
-func isAnswered(score float64) bool {
+func isEligible(score float64) bool {
 	return !math.IsInf(score, 1)
 }
 
@@ -187,23 +205,27 @@ func (l *load) leastSent(candidates []Candidate, allowed func(int) bool) int {
 	return best
 }
 
-// neglected is a candidate with an answer that was not chosen for long, or -1.
+// neglected is an eligible candidate that was not chosen for long, or -1.
 func (l *load) neglected(candidates []Candidate, scores []float64) int {
 	for i, candidate := range candidates {
-		if isAnswered(scores[i]) && l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
+		if isEligible(scores[i]) && l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
 			return i
 		}
 	}
 	return -1
 }
 
-// leastLoaded chooses without predictions: the fewest requests, waiting and under way.
+// leastLoaded chooses without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen.
 func (l *load) leastLoaded(candidates []Candidate) int {
-	best, least := 0, int32(math.MaxInt32)
+	best, least := -1, int32(0)
+	old := l.findOld(candidates)
 	for i, candidate := range candidates {
+		if old[i] {
+			continue
+		}
 		server := l.of(candidate.Address)
 		metrics, _ := l.metricsOf(server)
-		if requests := metrics.Waiting + server.underWay; requests < least {
+		if requests := metrics.Waiting + server.underWay; best < 0 || requests < least {
 			best, least = i, requests
 		}
 	}

@@ -2,14 +2,15 @@ package router
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	observationv1 "trivet/gen/observation/v1"
-	predictionv1 "trivet/gen/prediction/v1"
 )
 
 const (
@@ -18,23 +19,12 @@ const (
 	maxBatch   = 500
 	// Events of this time share a batch.
 	sendEvery    = 100 * time.Millisecond
-	retryDelay   = time.Second
 	reportWithin = 5 * time.Second
 	closeWithin  = 5 * time.Second
-	maxReasons   = 100
 )
 
-// Reported says what became of the events.
-type Reported struct {
-	// Accepted events are durable in the service.
-	Accepted int64
-	// Refused events could not be true, or the service had them already.
-	Refused int64
-	// Dropped events were never confirmed by the service: too many waited, or the router was closed.
-	Dropped int64
-	// Reasons of the last refused events, at most 100.
-	Reasons []string
-}
+// errGaveUp is the error of Close when the service answered no call before and does not answer the last one.
+var errGaveUp = errors.New("the service did not answer before the time of Close was over")
 
 // Stats says how reporting goes, while it goes.
 type Stats struct {
@@ -50,11 +40,11 @@ type reporter struct {
 	client  observationv1.ObservationServiceClient
 	onError func(error)
 	cancel  context.CancelFunc
+	closing chan struct{}
 	wake    chan struct{}
 	done    chan struct{}
 
 	mu       sync.Mutex
-	closed   bool
 	waiting  []*observationv1.Event
 	reported Reported
 	err      error
@@ -66,6 +56,7 @@ func startReporter(connection grpc.ClientConnInterface, onError func(error)) *re
 		client:  observationv1.NewObservationServiceClient(connection),
 		onError: onError,
 		cancel:  cancel,
+		closing: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
@@ -76,67 +67,116 @@ func startReporter(connection grpc.ClientConnInterface, onError func(error)) *re
 func (r *reporter) run(ctx context.Context) {
 	defer close(r.done)
 	for r.awaitEvents(ctx) {
-		delay := sendEvery
-		if !r.trySend(ctx) {
-			delay = retryDelay
+		if delay := r.trySend(ctx); delay > 0 {
+			r.pause(ctx, delay)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay):
-		}
+	}
+}
+
+// pause ends early at the end of ctx, and when the router is closed during it.
+func (r *reporter) pause(ctx context.Context, delay time.Duration) {
+	closing := r.closing
+	if r.isClosing() {
+		closing = nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-closing:
+	case <-timer.C:
+	}
+}
+
+func (r *reporter) isClosing() bool {
+	select {
+	case <-r.closing:
+		return true
+	default:
+		return false
 	}
 }
 
 // awaitEvents returns false once the router is closed and nothing waits, or at the end of ctx.
 func (r *reporter) awaitEvents(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		r.mu.Lock()
-		waiting, closed := len(r.waiting), r.closed
-		r.mu.Unlock()
-		if waiting > 0 || closed {
+		closing := r.isClosing()
+		if waiting := r.stats().Waiting; waiting > 0 || closing {
 			return waiting > 0
 		}
 		select {
 		case <-ctx.Done():
+		case <-r.closing:
 		case <-r.wake:
 		}
 	}
 	return false
 }
 
-// trySend returns false when no answer came. The batch then waits: the service refuses an event that it has taken already.
-func (r *reporter) trySend(ctx context.Context) bool {
+// trySend returns the time to the next batch: none after a full one, for more events wait.
+func (r *reporter) trySend(ctx context.Context) time.Duration {
 	r.mu.Lock()
 	batch := r.waiting
 	r.mu.Unlock()
 	if len(batch) > maxBatch {
 		batch = batch[:maxBatch]
 	}
-	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+	call, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	answer, err := r.client.ReportBatch(ctx, &observationv1.ReportBatchRequest{Events: batch})
-	r.settle(len(batch), answer, err)
-	if err != nil && r.onError != nil {
-		r.onError(err)
+	var trailer metadata.MD
+	answer, err := r.client.ReportBatch(call, &observationv1.ReportBatchRequest{Events: batch}, grpc.Trailer(&trailer))
+	if err != nil && ctx.Err() != nil {
+		r.giveUp()
+		return 0
 	}
-	return err == nil
+	if err != nil {
+		r.settleFailure(len(batch), err)
+		if r.onError != nil {
+			// It may wait for this goroutine, as Close does.
+			go r.onError(err)
+		}
+		if isFinal(err) && r.isClosing() {
+			return 0
+		}
+		return retryIn(trailer)
+	}
+	r.settle(len(batch), answer)
+	if len(batch) == maxBatch || r.isClosing() {
+		return 0
+	}
+	return sendEvery
 }
 
-func (r *reporter) settle(events int, answer *observationv1.ReportResponse, err error) {
+func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = err
-	if err != nil {
-		return
-	}
+	r.err = nil
 	r.waiting = r.waiting[events:]
 	r.reported.Accepted += answer.GetAccepted()
 	r.reported.Refused += answer.GetRefused()
 	for _, refusal := range answer.GetRefusals() {
-		r.reported.Reasons = append(r.reported.Reasons, refusal.GetReason())
+		r.reported.addReason(refusal.GetReason())
 	}
-	if surplus := len(r.reported.Reasons) - maxReasons; surplus > 0 {
-		r.reported.Reasons = append([]string(nil), r.reported.Reasons[surplus:]...)
+}
+
+// settleFailure drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already.
+func (r *reporter) settleFailure(events int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+	if isFinal(err) {
+		r.waiting = r.waiting[events:]
+		r.reported.Dropped += int64(events)
+		r.reported.addReason(err.Error())
+	}
+}
+
+// giveUp keeps an earlier reason: that the time of Close is over says less.
+func (r *reporter) giveUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = errGaveUp
 	}
 }
 
@@ -147,10 +187,7 @@ func (r *reporter) stats() Stats {
 }
 
 func (r *reporter) close() (Reported, error) {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.signal()
+	r.startClosing()
 	timer := time.AfterFunc(closeWithin, r.cancel)
 	<-r.done
 	timer.Stop()
@@ -163,41 +200,31 @@ func (r *reporter) close() (Reported, error) {
 	return r.reported, r.err
 }
 
-func (r *reporter) send(event *observationv1.Event) {
+func (r *reporter) startClosing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.waiting) >= maxWaiting {
+	if !r.isClosing() {
+		close(r.closing)
+	}
+}
+
+func (r *reporter) send(event *observationv1.Event) {
+	_, err := proto.Marshal(event)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		// It would fail its whole batch.
+		r.reported.Refused++
+		r.reported.addReason(err.Error())
+		return
+	}
+	if r.isClosing() || len(r.waiting) >= maxWaiting {
 		r.reported.Dropped++
 		return
 	}
 	r.waiting = append(r.waiting, event)
-	r.signal()
-}
-
-func (r *reporter) signal() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (r *reporter) dispatched(id, model string, input *predictionv1.PredictInput) {
-	r.send(&observationv1.Event{Event: &observationv1.Event_Dispatched{Dispatched: &observationv1.Dispatched{
-		RequestId: id, TargetModel: model, Input: input, At: timestamppb.Now(),
-	}}})
-}
-
-func (r *reporter) firstToken(id string, ttftMillis float64) {
-	r.send(&observationv1.Event{Event: &observationv1.Event_FirstToken{FirstToken: &observationv1.FirstToken{
-		RequestId: id, TtftMillis: ttftMillis, At: timestamppb.Now(),
-	}}})
-}
-
-func (r *reporter) finished(id string, elapsedMillis float64, outputTokens int32) {
-	finished := &observationv1.Finished{RequestId: id, OutputTokens: outputTokens, At: timestamppb.Now()}
-	if outputTokens > 1 {
-		tpot := elapsedMillis / float64(outputTokens-1)
-		finished.TpotMillis = &tpot
-	}
-	r.send(&observationv1.Event{Event: &observationv1.Event_Finished{Finished: finished}})
 }

@@ -28,7 +28,7 @@ var ErrNoCandidates = errors.New("cannot choose a server: there are no candidate
 
 // errAllOmitted is the reason of a choice without a prediction when the service answered.
 var errAllOmitted = errors.New(
-	"the answer has no candidate: their numbers are negative or not finite, or the service has no fresh load of their servers")
+	"the answer has no candidate: their numbers are negative, not finite or old, or the service has no fresh load of their servers")
 
 // Options of a router.
 type Options struct {
@@ -36,9 +36,11 @@ type Options struct {
 	Model string
 	// Deadline of one prediction; DefaultDeadline if 0.
 	Deadline time.Duration
-	// MaxMetricsAge is the age beyond which metrics count as none; DefaultMaxMetricsAge if 0.
+	// MaxMetricsAge is the age beyond which metrics do not count, and their server is not chosen unless those of all are older;
+	// DefaultMaxMetricsAge if 0.
 	MaxMetricsAge time.Duration
-	// OnError gets the reason of each attempt to send reports that failed, at most once a second, on a goroutine of the router.
+	// OnError gets the reason of each attempt to send reports that failed, about once a second at most, each on a goroutine of its own.
+	// It may close the router.
 	OnError func(error)
 }
 

@@ -108,8 +108,31 @@ func TestMetricsThatAreTooOldCountAsNone(t *testing.T) {
 	if input := load.question(10, pool)[0]; input.NumRequestWaiting != 0 || input.KvCacheUsage != 0 {
 		t.Errorf("asked %v", input)
 	}
-	if index := load.leastLoaded(pool); index != 0 {
-		t.Errorf("chose %d", index)
+}
+
+// A server that died keeps no queue: without this rule it would look idle, and draw the requests.
+func TestAServerWithOldMetricsIsNotChosenUnlessThoseOfAllAreOld(t *testing.T) {
+	now := time.Now()
+	load := newLoad(DefaultMaxMetricsAge, func() time.Time { return now })
+	load.setMetrics("10.0.0.1", Metrics{Waiting: 40})
+	now = now.Add(DefaultMaxMetricsAge + 1)
+	load.setMetrics("10.0.0.2", Metrics{Waiting: 5})
+	// Nothing was sent to the server with old metrics, so that it would be measured again.
+	for i := 0; i <= exploreAfter*len(pool); i++ {
+		load.dispatched(pool, 1, 10)
+	}
+	outputs := []*predictionv1.PredictOutput{
+		{InputId: 0, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+		{InputId: 1, PredictedTtftMillis: 900, PredictedTpotMillis: 90},
+		{InputId: 2, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+		{InputId: 3, PredictedTtftMillis: 100, PredictedTpotMillis: 10},
+	}
+	if scored, counted := load.leastScore(pool, outputs), load.leastLoaded(pool); scored != 1 || counted != 1 {
+		t.Errorf("chose %d by score and %d by load", scored, counted)
+	}
+	now = now.Add(DefaultMaxMetricsAge + 1)
+	if scored, counted := load.leastScore(pool, outputs), load.leastLoaded(pool); scored != 0 || counted != 0 {
+		t.Errorf("chose %d by score and %d by load when the metrics of all are old", scored, counted)
 	}
 }
 

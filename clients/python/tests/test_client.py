@@ -47,6 +47,15 @@ class ClientTest(unittest.TestCase):
                 Client().predict("qwen3-32b", [Input(kv_cache_usage=value)])
             self.assertEqual(raised.exception.code, "invalid_argument")
 
+    def test_a_token_goes_over_tls_within_this_machine_or_where_an_option_allows_it(self):
+        for url in ("http://10.0.0.5:8080", "http://trivet", "http://127.0.0.1.example"):
+            with self.assertRaisesRegex(ValueError, "without TLS"):
+                Client(url, token="secret")
+            Client(url)
+            Client(url, token="secret", allows_token_in_clear=True)
+        for url in ("http://127.0.0.1:1", "http://LOCALHOST", "http://[::1]:1", "https://trivet"):
+            Client(url, token="secret")
+
     def test_a_token_that_http_cannot_carry_is_an_error(self):
         with Answers(b"{}") as url, self.assertRaises(TrivetError):
             Client(url, token="a\nb").predict("qwen3-32b", [Input()])

@@ -193,6 +193,22 @@ class LoadTest(unittest.TestCase):
         predictions = {i: Prediction(i, "", 100.0 if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
         self.assertEqual(load.rank(candidates, predictions), [1, 0])
 
+    def test_a_server_without_an_answer_or_with_old_metrics_is_not_measured_again(self):
+        clock = Clock()
+        load, candidates = Load(clock=clock), [Candidate(one) for one in POOL]
+        load.of("10.0.0.2")
+        for _ in range(EXPLORE_AFTER * len(POOL) + 1):
+            load.dispatched("10.0.0.1", 10)(5)
+        predictions = {i: Prediction(i, "", 100.0, 10.0) for i in range(4)}
+        without_answer = {i: predictions[i] for i in (0, 2, 3)}
+        self.assertEqual(load.rank(candidates, without_answer), [0, 1])
+        self.assertEqual(load.rank(candidates, predictions), [1, 0])
+        load.set_metrics("10.0.0.2", 0, 0.0)
+        clock.now = 5.1
+        self.assertEqual(load.rank(candidates, predictions), [0, 1])
+        only_old = {i: predictions[i] for i in (1, 3)}
+        self.assertEqual(load.rank(candidates, only_old), [0, 1])
+
     def test_a_prediction_that_is_no_number_comes_last(self):
         load, candidates = Load(), [Candidate(one) for one in POOL]
         predictions = {i: Prediction(i, "", float("nan") if i % 2 == 0 else 900.0, 10.0) for i in range(4)}

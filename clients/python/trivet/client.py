@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import queue
+import re
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, TypeVar
 from urllib.parse import urlsplit
@@ -42,14 +43,23 @@ class Client:
 
     `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer. Python cannot bound
     how long the system resolves a name: give an address where the system can be slow.
+
+    A token goes to another machine over http only with `allows_token_in_clear`, for all between can read it there.
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8080", *, token: Optional[str] = None, deadline: float = 0.05
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        token: Optional[str] = None,
+        deadline: float = 0.05,
+        allows_token_in_clear: bool = False,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
+        if token is not None and not allows_token_in_clear:
+            _check_private(parts.scheme, parts.hostname)
         self.deadline = deadline
         self._parts = parts
         self._headers: Dict[str, str] = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -123,6 +133,12 @@ class Client:
             raise
         self._idle.put(connection)
         return _HttpAnswer(response.status, content, response.getheader("Retry-After", ""))
+
+
+def _check_private(scheme: str, host: str) -> None:
+    """Raises ValueError unless the connection has TLS or stays on this machine."""
+    if scheme != "https" and not re.fullmatch(r"localhost|127(\.\d{1,3}){3}|::1", host):
+        raise ValueError(f"Cannot send the token to {host} without TLS: use https, or allows_token_in_clear=True")
 
 
 def _left(end: float) -> float:

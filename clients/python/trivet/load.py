@@ -132,7 +132,7 @@ class Load:
     def rank(self, candidates: Sequence[Candidate], predictions: Mapping[int, Prediction]) -> List[int]:
         """The positions of the candidates, best first. Those without a prediction, or with old metrics, come last.
 
-        A candidate that was not chosen for long comes first, so that it is measured again. Otherwise, of those within 5 % of the
+        Of the others, a candidate that was not chosen for long comes first, so that it is measured again. Otherwise, of those within 5 % of the
         least score, the one with the fewest requests since its last metrics comes first.
         """
         count = len(candidates)
@@ -142,9 +142,11 @@ class Load:
             for i, candidate in enumerate(candidates)
         ]
         least = min(scores)
+        if math.isinf(least):
+            return self.rank_by_load(candidates)
         equal = [i for i in range(count) if scores[i] <= least * TIE]
         best = min(equal, key=lambda i: self.of(candidates[i].address).sent_since_metrics)
-        first = self._neglected(candidates)
+        first = self._neglected(candidates, scores)
         return _put_first(best if first is None else first, sorted(range(count), key=scores.__getitem__))
 
     def _score(self, loaded: Optional[Prediction], idle: Optional[Prediction], address: str) -> float:
@@ -155,9 +157,9 @@ class Load:
         score = own + self.of(address).under_way * idle.ttft_millis * slowdown
         return math.inf if math.isnan(score) else score
 
-    def _neglected(self, candidates: Sequence[Candidate]) -> Optional[int]:
+    def _neglected(self, candidates: Sequence[Candidate], scores: Sequence[float]) -> Optional[int]:
         for i, candidate in enumerate(candidates):
-            if self.sent - self.of(candidate.address).last_sent > EXPLORE_AFTER * len(candidates):
+            if scores[i] < math.inf and self.sent - self.of(candidate.address).last_sent > EXPLORE_AFTER * len(candidates):
                 return i
         return None
 

@@ -272,20 +272,25 @@ const input: ObservedInput = {
   serverIp: 'up',
 };
 
-test('reports are filled as the calls before them were; without fresh numbers they are refused', async () => {
-  await using server = await startLoadServer((_request, response) => response.end(METRICS));
+async function startScraper(source: string, world = realWorld) {
   const scraper = createScraper({
-    source: `up=${server.url},down=http://127.0.0.1:1/metrics`,
+    source,
     intervalMs: 100,
     timeoutMs: TIMEOUT_MS,
     staleAfterMs: STALE_MS,
-    world: realWorld,
+    world,
     log: createLog('silent'),
     metrics: new Registry(),
   });
   await scraper.readList();
   scraper.worker.start();
-  while (scraper.loads.servers[0]?.load === undefined) await new Promise((resolve) => setImmediate(resolve));
+  await waitUntil(() => scraper.loads.servers[0]?.load !== undefined);
+  return scraper;
+}
+
+test('reports are filled as the calls before them were; without fresh numbers they are refused', async () => {
+  await using server = await startLoadServer((_request, response) => response.end(METRICS));
+  const scraper = await startScraper(`up=${server.url},down=http://127.0.0.1:1/metrics`);
   const reported: ObservationEvent[] = [];
   const sink = scraper.fillReports({
     report: async (events) => {
@@ -298,7 +303,7 @@ test('reports are filled as the calls before them were; without fresh numbers th
     requestId: serverIp,
     targetModel: 'm',
     input: { ...input, serverIp },
-    atMs: 1,
+    atMs: Date.now(),
   });
   const result = await sink.report([dispatched('down'), dispatched('up'), dispatched('unknown')]);
   await scraper.worker.stop();
@@ -313,4 +318,48 @@ test('reports are filled as the calls before them were; without fresh numbers th
       { index: 2, reason: 'no room' },
     ],
   });
+});
+
+test('a dispatch that waited longer than numbers count is refused, unless it brings a load', async () => {
+  await using server = await startLoadServer((_request, response) => response.end(METRICS));
+  const nowMs = 1_700_000_000_000;
+  const scraper = await startScraper(`up=${server.url}`, { ...realWorld, nowMs: () => nowMs });
+  const reported: ObservationEvent[] = [];
+  const sink = scraper.fillReports({
+    report: async (events) => {
+      reported.push(...events);
+      return { accepted: events.length, refusals: [] };
+    },
+  });
+  const dispatched = (ageMs: number, own: Partial<ObservedInput> = {}): DispatchedEvent => ({
+    kind: 'dispatched',
+    requestId: String(ageMs),
+    targetModel: 'm',
+    input: { ...input, ...own },
+    atMs: nowMs - ageMs,
+  });
+  const result = await sink.report([
+    dispatched(60_000),
+    dispatched(STALE_MS + 1),
+    dispatched(STALE_MS),
+    dispatched(-3_600_000),
+    dispatched(60_000, { numRequestRunning: 4 }),
+    dispatched(60_000, { serverIp: 'unknown' }),
+  ]);
+  await scraper.worker.stop();
+  assert.deepEqual(
+    reported.map((event) => event.kind === 'dispatched' && [event.input.numRequestRunning, nowMs - event.atMs]),
+    [
+      [12, STALE_MS],
+      [12, -3_600_000],
+      [4, 60_000],
+      [0, 60_000],
+    ],
+  );
+  const reason = (ageMs: number) =>
+    `input must bring a load: the dispatch is ${ageMs} ms old, and the load of its server at that time is not known`;
+  assert.deepEqual(result.refusals, [
+    { index: 0, reason: reason(60_000) },
+    { index: 1, reason: reason(5001) },
+  ]);
 });

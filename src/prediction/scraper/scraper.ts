@@ -5,7 +5,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import type { PredictColumns } from '../schema/columns.ts';
-import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
+import type { DispatchedEvent, EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { createHostAddresses } from './host-addresses.ts';
 import { createServerScraper } from './scrape-server.ts';
 import { createTargetList } from './scrape-targets.ts';
@@ -34,8 +34,8 @@ export interface Scraper {
 }
 
 export function createScraper(dependencies: ScraperDependencies): Scraper {
-  const { world, metrics } = dependencies;
-  const loads = createScrapedLoads(dependencies.staleAfterMs);
+  const { world, metrics, staleAfterMs } = dependencies;
+  const loads = createScrapedLoads(staleAfterMs);
   const addresses = createHostAddresses(dependencies);
   const worker = createScrapeWorker({
     ...dependencies,
@@ -56,34 +56,53 @@ export function createScraper(dependencies: ScraperDependencies): Scraper {
       const stale = loads.fillColumns(columns, world.monotonicMs());
       if (stale > 0) staleRows.inc(stale);
     },
-    fillReports: (sink) => ({ report: (events) => reportFilled(sink, events, { loads, nowMs: world.monotonicMs() }) }),
+    fillReports(sink) {
+      const readNow = () => ({ loads, nowMs: world.nowMs(), monotonicMs: world.monotonicMs(), staleAfterMs });
+      return { report: (events) => reportFilled(sink, events, readNow()) };
+    },
   };
 }
 
 interface Now {
   readonly loads: ScrapedLoads;
   readonly nowMs: number;
+  readonly monotonicMs: number;
+  readonly staleAfterMs: number;
 }
 
-async function reportFilled(sink: ObservationSink, events: readonly ObservationEvent[], { loads, nowMs }: Now) {
+async function reportFilled(sink: ObservationSink, events: readonly ObservationEvent[], now: Now) {
   const kept: ObservationEvent[] = [];
   const positions: number[] = [];
   const refusals: EventRefusal[] = [];
   for (const [index, event] of events.entries()) {
-    const filled = event.kind === 'dispatched' ? loads.fillInput(event.input, nowMs) : undefined;
-    if (filled !== undefined && 'staleMs' in filled) {
-      refusals.push({ index, reason: describeStale(filled.staleMs) });
+    const filled = event.kind === 'dispatched' ? fillDispatch(event, now) : event;
+    if ('reason' in filled) {
+      refusals.push({ index, reason: filled.reason });
       continue;
     }
     positions.push(index);
-    kept.push(filled === undefined || event.kind !== 'dispatched' ? event : { ...event, input: filled.input });
+    kept.push(filled);
   }
   const result = await sink.report(kept);
   for (const { index, reason } of result.refusals) refusals.push({ index: positions[index]!, reason });
   return { accepted: result.accepted, refusals: refusals.sort((a, b) => a.index - b.index) };
 }
 
+/** Clients keep reports while the service is away: the load of now says nothing of a dispatch that waited long. */
+function fillDispatch(event: DispatchedEvent, now: Now): DispatchedEvent | Pick<EventRefusal, 'reason'> {
+  const filled = now.loads.fillInput(event.input, now.monotonicMs);
+  if ('staleMs' in filled) return { reason: describeStale(filled.staleMs) };
+  if (filled.input === event.input) return event;
+  const ageMs = now.nowMs - event.atMs;
+  return ageMs > now.staleAfterMs ? { reason: describeLate(ageMs) } : { ...event, input: filled.input };
+}
+
 function describeStale(staleMs: number): string {
   const age = Number.isFinite(staleMs) ? `are ${Math.round(staleMs)} ms old` : 'were never read';
   return `input must bring a load: the scraped numbers of its server ${age}`;
+}
+
+function describeLate(ageMs: number): string {
+  const age = `${Math.round(ageMs)} ms old`;
+  return `input must bring a load: the dispatch is ${age}, and the load of its server at that time is not known`;
 }

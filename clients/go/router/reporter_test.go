@@ -1,0 +1,196 @@
+package router
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	observationv1 "trivet/gen/observation/v1"
+)
+
+// observations is a service that takes reports as a test wants.
+type observations struct {
+	observationv1.UnimplementedObservationServiceServer
+	take func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error)
+
+	mu      sync.Mutex
+	batches []int
+}
+
+func (o *observations) ReportBatch(ctx context.Context, request *observationv1.ReportBatchRequest) (*observationv1.ReportResponse, error) {
+	o.mu.Lock()
+	o.batches = append(o.batches, len(request.Events))
+	o.mu.Unlock()
+	return o.take(ctx, request.Events)
+}
+
+func takeAll(_ context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+	return &observationv1.ReportResponse{Accepted: int64(len(events))}, nil
+}
+
+// startReports returns a reporter whose service takes reports with take.
+func startReports(t *testing.T, service *observations, onError func(error)) *reporter {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	observationv1.RegisterObservationServiceServer(server, service)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return startReporter(connect(t, listener.Addr().String()), onError)
+}
+
+func TestFullBatchesFollowEachOtherWithoutAPause(t *testing.T) {
+	reporter := startReports(t, &observations{take: takeAll}, nil)
+	start := time.Now()
+	for i := 0; i < maxWaiting; i++ {
+		reporter.firstToken("r", 1)
+	}
+	for reporter.stats().Accepted < maxWaiting {
+		time.Sleep(time.Millisecond)
+	}
+	// With a pause after each batch it takes at least as long as 19 of them.
+	if took := time.Since(start); took > maxWaiting/maxBatch*sendEvery/2 {
+		t.Errorf("took %v", took)
+	}
+}
+
+// refuse returns a take that answers its first batches with these codes, and takes the others.
+func refuse(header metadata.MD, refusals ...codes.Code) func(context.Context, []*observationv1.Event) (*observationv1.ReportResponse, error) {
+	return func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if len(refusals) == 0 {
+			return takeAll(ctx, events)
+		}
+		code := refusals[0]
+		refusals = refusals[1:]
+		grpc.SetTrailer(ctx, header)
+		return nil, status.Error(code, "the reason")
+	}
+}
+
+func TestABatchThatCanNeverBeTakenIsDroppedWithItsReason(t *testing.T) {
+	for _, code := range []codes.Code{codes.InvalidArgument, codes.Unimplemented} {
+		errs := make(chan error, 10)
+		reporter := startReports(t, &observations{take: refuse(nil, code)}, func(err error) { errs <- err })
+		reporter.firstToken("r", 1)
+		err := <-errs
+		if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != code {
+			t.Errorf("%+v, %v", stats, err)
+		}
+		reporter.firstToken("r", 1)
+		if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 1 {
+			t.Errorf("reported %+v, %v", reported, err)
+		}
+	}
+}
+
+func TestAnEventThatCannotBeEncodedIsRefusedAndTheOthersAreSent(t *testing.T) {
+	reporter := startReports(t, &observations{take: takeAll}, nil)
+	reporter.firstToken("\xff", 1)
+	reporter.firstToken("r", 1)
+	reported, err := reporter.close()
+	if err != nil || reported.Accepted != 1 || reported.Refused != 1 || !strings.Contains(reported.Reasons[0], "UTF-8") {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func TestTheNextAttemptComesWhenTheServiceSays(t *testing.T) {
+	pushback := metadata.Pairs("grpc-retry-pushback-ms", "2000")
+	reporter := startReports(t, &observations{take: refuse(pushback, codes.Unavailable)}, nil)
+	start := time.Now()
+	reporter.firstToken("r", 1)
+	for reporter.stats().Accepted < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	if took := time.Since(start); took < 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestCloseDoesNotWaitForTheNextAttempt(t *testing.T) {
+	pushback := metadata.Pairs("grpc-retry-pushback-ms", "60000")
+	errs := make(chan error, 10)
+	reporter := startReports(t, &observations{take: refuse(pushback, codes.Unavailable)}, func(err error) { errs <- err })
+	reporter.firstToken("r", 1)
+	<-errs
+	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func hang(ctx context.Context, _ []*observationv1.Event) (*observationv1.ReportResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestCloseKeepsTheReasonWhenItsTimeEndsDuringACall(t *testing.T) {
+	t.Parallel()
+	// Close makes the second attempt at once and the third one a second later.
+	refusals := 2
+	errs := make(chan error, 10)
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if refusals--; refusals >= 0 {
+			return nil, status.Error(codes.Unavailable, "the reason")
+		}
+		return hang(ctx, events)
+	}}
+	reporter := startReports(t, service, func(err error) { errs <- err })
+	reporter.firstToken("r", 1)
+	<-errs
+	reported, err := reporter.close()
+	if reported.Dropped != 1 || status.Code(err) != codes.Unavailable || len(service.batches) != 3 {
+		t.Errorf("reported %+v, %v after %v", reported, err, service.batches)
+	}
+}
+
+func TestCloseSaysThatTheServiceDidNotAnswer(t *testing.T) {
+	t.Parallel()
+	taken := make(chan struct{}, 1)
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if len(events) == 1 {
+			taken <- struct{}{}
+			time.Sleep(100 * time.Millisecond) // Close begins before the second call, which then outlasts it.
+			return takeAll(ctx, events)
+		}
+		return hang(ctx, events)
+	}}
+	reporter := startReports(t, service, nil)
+	reporter.firstToken("r", 1)
+	<-taken
+	reporter.firstToken("r", 1)
+	reporter.firstToken("r", 1)
+	if reported, err := reporter.close(); reported.Accepted != 1 || reported.Dropped != 2 || err != errGaveUp {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func TestOnErrorMayCloseTheRouter(t *testing.T) {
+	closed := make(chan Reported, 10)
+	var reporter *reporter
+	started := make(chan struct{})
+	reporter = startReports(t, &observations{take: refuse(nil, codes.Unavailable)}, func(error) {
+		<-started
+		reported, _ := reporter.close()
+		closed <- reported
+	})
+	close(started)
+	reporter.firstToken("r", 1)
+	select {
+	case reported := <-closed:
+		if reported.Accepted != 1 {
+			t.Errorf("reported %+v", reported)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Close waits for itself")
+	}
+}

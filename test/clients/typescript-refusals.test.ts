@@ -1,0 +1,147 @@
+/** What becomes of batches of `clients/typescript` that a service refuses as a whole, or that something else answers. */
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { test } from 'node:test';
+import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
+import { connectHttp } from '../../clients/typescript/http-client.ts';
+import type { Event } from '../../clients/typescript/messages.ts';
+import { createRouter } from '../../clients/typescript/router.ts';
+import { waitUntil } from '../support/basics/wait-until.ts';
+import { startReceiver } from '../support/network/receiver.ts';
+
+const EVENT = { finished: { requestId: 'r', outputTokens: 1, at: '2026-01-01T00:00:00.000Z' } };
+/** JSON has no integers of this kind, and neither has an int32. */
+const UNENCODABLE: Event = { finished: { ...EVENT.finished, outputTokens: 1n as never } };
+const TAKEN = '{"accepted":"1","refused":"0"}';
+
+/** Starts a service over HTTP that answers its first batch in one way, and takes the others. */
+function startRefusing(refuse: (response: ServerResponse) => void) {
+  return startReceiver((_request, response, index) => {
+    if (index === 0) refuse(response);
+    else response.end(TAKEN);
+  });
+}
+
+for (const code of [400, 413, 501])
+  test(`connectHttp() drops and counts a batch that is refused with ${code}, and sends the next`, async () => {
+    await using service = await startRefusing((response) => response.writeHead(code).end('the reason'));
+    const errors: unknown[] = [];
+    const client = connectHttp(service.url, { onError: (error) => void errors.push(error) });
+    client.report(EVENT);
+    await waitUntil(() => client.stats().dropped === 1);
+    assert.match(String(client.stats().error), /the reason/);
+    assert.match(String(errors[0]), /the reason/);
+    client.report(EVENT);
+    assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 1 });
+  });
+
+for (const answer of ['{}', 'null', '{"accepted":"many","refused":"0"}', '{"accepted":1.5,"refused":0}'])
+  test(`connectHttp() keeps a batch that something answers with ${answer}`, async () => {
+    await using service = await startRefusing((response) => response.end(answer));
+    const client = connectHttp(service.url);
+    client.report(EVENT);
+    await waitUntil(() => client.stats().error);
+    assert.match(String(client.stats().error), /does not come from Trivet/);
+    assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 0 });
+  });
+
+for (const answer of [
+  'null',
+  '{"outputs":1}',
+  '{"outputs":[null],"metadata":{"modelVersion":"m@1"}}',
+  '{"outputs":[]}',
+])
+  test(`the TypeScript router falls back when something answers a prediction with ${answer}`, async () => {
+    await using service = await startReceiver((_request, response) => response.end(answer));
+    const router = createRouter({ client: connectHttp(service.url), model: 'm', deadlineMs: 30_000 });
+    const choice = await router.choose(1000, ['10.0.0.1']);
+    assert.match(String(choice.error), /does not come from Trivet/);
+  });
+
+test('connectHttp() tries again when the service says, or at once when it is closed', async () => {
+  const cameMs: number[] = [];
+  await using service = await startReceiver((_request, response, index) => {
+    cameMs.push(performance.now());
+    if (index === 1) response.end(TAKEN);
+    else response.writeHead(503, { 'retry-after': index === 0 ? '2' : '60' }).end();
+  });
+  const client = connectHttp(service.url);
+  client.report(EVENT);
+  await waitUntil(() => client.stats().accepted === 1);
+  assert.ok(cameMs[1]! - cameMs[0]! >= 1990, `after ${cameMs[1]! - cameMs[0]!} ms`);
+  client.report(EVENT);
+  await waitUntil(() => client.stats().error);
+  const closed = client.close();
+  await waitUntil(() => cameMs.length === 4);
+  assert.equal((await closed).dropped, 1);
+});
+
+test('what onError throws or rejects with ends neither the gateway nor its reports', async () => {
+  for (const onError of [
+    () => {
+      throw new Error('thrown');
+    },
+    // A function without a result may be an asynchronous one.
+    (() => Promise.reject(new Error('rejected'))) as () => void,
+  ]) {
+    await using service = await startRefusing((response) => response.writeHead(503).end());
+    const client = connectHttp(service.url, { onError });
+    client.report(EVENT);
+    await waitUntil(() => client.stats().accepted === 1);
+    await client.close();
+  }
+});
+
+test('an event that cannot be encoded is refused, and the others are sent', async () => {
+  await using service = await startReceiver((_request, response) => response.end(TAKEN));
+  const client = connectHttp(service.url);
+  client.report(UNENCODABLE);
+  assert.match(String(client.stats().error), /BigInt/);
+  client.report(EVENT);
+  assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 0 });
+});
+
+test('connectGrpc() drops what no later attempt can bring, and tries again when the service says', async () => {
+  const codes = [status.INVALID_ARGUMENT, status.UNIMPLEMENTED, status.UNAVAILABLE];
+  const cameMs: number[] = [];
+  await using service = await startGrpcReports((_call, done) => {
+    const code = codes[cameMs.length];
+    cameMs.push(performance.now());
+    const metadata = new Metadata();
+    metadata.set('grpc-retry-pushback-ms', '2000');
+    if (code === undefined) done(null, Buffer.from([8, 1]));
+    else done({ code, details: 'the reason', metadata: code === status.UNAVAILABLE ? metadata : new Metadata() });
+  });
+  const client = connectGrpc(service.address);
+  client.report(UNENCODABLE);
+  for (const dropped of [1, 2]) {
+    client.report(EVENT);
+    await waitUntil(() => client.stats().dropped === dropped);
+    assert.match(String(client.stats().error), /the reason/);
+  }
+  client.report(EVENT);
+  await waitUntil(() => client.stats().accepted === 1);
+  assert.ok(cameMs[3]! - cameMs[2]! >= 1990, `after ${cameMs[3]! - cameMs[2]!} ms`);
+  assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 2 });
+});
+
+async function startGrpcReports(take: (call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>) => void) {
+  const server = new Server();
+  const reportBatch = {
+    path: '/observation.v1.ObservationService/ReportBatch',
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: (bytes: Buffer) => bytes,
+    requestDeserialize: (bytes: Buffer) => bytes,
+    responseSerialize: (bytes: Buffer) => bytes,
+    responseDeserialize: (bytes: Buffer) => bytes,
+  } as const;
+  server.addService({ reportBatch }, { reportBatch: take });
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    ),
+  );
+  return { address: `127.0.0.1:${port}`, [Symbol.asyncDispose]: async () => server.forceShutdown() };
+}
