@@ -57,7 +57,7 @@ export function createScraper(dependencies: ScraperDependencies): Scraper {
       if (stale > 0) staleRows.inc(stale);
     },
     fillReports(sink) {
-      const readNow = () => ({ loads, nowMs: world.nowMs(), monotonicMs: world.monotonicMs(), staleAfterMs });
+      const readNow = () => ({ loads, nowMs: world.nowMs(), monotonicMs: world.monotonicMs() });
       return { report: (events) => reportFilled(sink, events, readNow()) };
     },
   };
@@ -67,7 +67,6 @@ interface Now {
   readonly loads: ScrapedLoads;
   readonly nowMs: number;
   readonly monotonicMs: number;
-  readonly staleAfterMs: number;
 }
 
 async function reportFilled(sink: ObservationSink, events: readonly ObservationEvent[], now: Now) {
@@ -88,13 +87,18 @@ async function reportFilled(sink: ObservationSink, events: readonly ObservationE
   return { accepted: result.accepted, refusals: refusals.sort((a, b) => a.index - b.index) };
 }
 
-/** Clients keep reports while the service is away: the load of now says nothing of a dispatch that waited long. */
+/**
+ * An older dispatch waited while the service was away, and the load of now says nothing of it. A younger one may come with its first token, or
+ * from a clock that is behind.
+ */
+const MAX_DISPATCH_AGE_MS = 60_000;
+
 function fillDispatch(event: DispatchedEvent, now: Now): DispatchedEvent | Pick<EventRefusal, 'reason'> {
   const filled = now.loads.fillInput(event.input, now.monotonicMs);
   if ('staleMs' in filled) return { reason: describeStale(filled.staleMs) };
   if (filled.input === event.input) return event;
   const ageMs = now.nowMs - event.atMs;
-  return ageMs > now.staleAfterMs ? { reason: describeLate(ageMs) } : { ...event, input: filled.input };
+  return ageMs > MAX_DISPATCH_AGE_MS ? { reason: describeLate(ageMs) } : { ...event, input: filled.input };
 }
 
 function describeStale(staleMs: number): string {
