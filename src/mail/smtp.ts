@@ -31,7 +31,7 @@ export interface SmtpLimits {
 export const LIMITS: SmtpLimits = { untilSentMs: 120_000, replyMs: 600_000, stopMs: 5000 };
 
 const CONNECT_MS = 10_000;
-/** `check` waits so long for each reply. */
+/** How long `check` waits for each reply. */
 const SILENCE_MS = 20_000;
 
 /** Undefined: no server is set, mail is off. Throws `invalid` when the file of authorities cannot be used. */

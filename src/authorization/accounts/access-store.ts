@@ -101,7 +101,7 @@ export interface Access {
 /** Throws `forbidden` for the account of an administrator without all rights. */
 export async function checkAccess(transaction: Transaction, { userId, hasAllRights }: Access): Promise<void> {
   if (hasAllRights) return;
-  // With the account of an administrator, part of the rights would become all of them.
+  // A caller who could change the account of an administrator could act with all rights.
   if ((await transaction.run(delegateAccessSql, [userId])).length === 0) throw refuseScope('admin');
 }
 

@@ -20,7 +20,7 @@ export interface ClientLimits {
 }
 
 /**
- * A minute. Grants fail honestly (sessions end), and one server may speak for many users. `device_start_of_site` counts the /48 of
+ * Attempts a minute. Grants also fail without an attack, when sessions end, and one server may speak for many users. `device_start_of_site` counts the /48 of
  * an IPv6 address.
  */
 const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = {

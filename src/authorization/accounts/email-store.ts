@@ -71,7 +71,7 @@ export interface EmailVerification {
   readonly statements: readonly BoundStatement[];
 }
 
-/** Nothing is recorded for an address that is verified already. `taken`: the address is verified for another account. `changed`: the account has not the address any more that was seen. */
+/** Nothing is recorded for an address that is verified already. `taken`: the address is verified for another account. `changed`: the account no longer has the address that was seen. */
 export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' | 'changed'> = procedure(
   import.meta.url,
   'verifyEmailOnce',

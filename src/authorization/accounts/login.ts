@@ -60,7 +60,7 @@ export function loginKey(login: string): string {
   return login.toLowerCase();
 }
 
-/** 24 hex digits, the format that clients of GitCode expect: the second of birth, then randomness. */
+/** 24 hex digits, the format that clients of GitCode expect: the second in which it was created, then randomness. */
 export function createOwnerId(world: Pick<World, 'nowMs' | 'randomBytes'>): string {
   const seconds = Math.floor(world.nowMs() / 1000).toString(16);
   return seconds.padStart(8, '0') + Buffer.from(world.randomBytes(8)).toString('hex');

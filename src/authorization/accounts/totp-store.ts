@@ -1,7 +1,7 @@
 /**
  * Stores the second step: the encrypted seed, recovery codes, and which code was accepted (replay). The seed of an authenticator
  * app is encrypted, with its person as associated data; recovery codes are digests. A code is accepted once: the conditional
- * update decides, so two sign-ins with one code are one sign-in.
+ * update decides, so of two sign-ins with one code only one succeeds.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';

@@ -84,7 +84,7 @@ function refuseUnknown(login: string): never {
   throw new Failure('not_found', `There is no person with the login "${login}"`);
 }
 
-/** Throws unless the actor has all rights: with the account of an administrator, part of the rights would become all of them. */
+/** Throws unless the actor has all rights: a caller who could change the account of an administrator could act with all rights. */
 export function checkAllRights(actor: Actor): void {
   if (!actor.isAdmin) throw refuseScope('admin');
 }

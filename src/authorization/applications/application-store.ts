@@ -122,7 +122,7 @@ const setIntrospectionSql = statement(
   'set-application-introspection',
   'UPDATE applications SET may_introspect = $2 WHERE client_id = $1',
 );
-// No row for an application that is so already: the time at which it was disabled stays.
+// No row for an application that is disabled already: the time at which it was disabled stays.
 const setDisabledSql = statement<{ client_id: string }>(
   'set-application-disabled',
   `UPDATE applications SET disabled_at_ms = $2

@@ -75,7 +75,7 @@ function refuseForgot(
   return redirectRefused(context, c, { page: FORGOT, browser: context.issueFormToken(c), refused });
 }
 
-/** Sends the link. Without an account it makes a link of none and a mail to no one, which the worker drops: the answer takes as long. */
+/** Sends the link. Without an account it makes a link for no account and a mail without a recipient, which the worker drops: the answer takes as long. */
 async function sendLink(
   c: Context<HttpEnv>,
   context: SignInContext,

@@ -25,7 +25,7 @@ export function countHashes(): number {
 /** The hash that an unknown login's password is compared with, so that its refusal takes as long as any other. */
 let unknownLoginHash: Promise<string> | undefined;
 
-/** Throws `invalid` for a password that is too short, endless, or contains the login (NIST SP 800-63B §3.1.1). */
+/** Throws `invalid` for a password that is too short, too long, or contains the login (NIST SP 800-63B §3.1.1). */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
   const length = Array.from(password).length;
   if (length < MIN_LENGTH || length > MAX_LENGTH)

@@ -7,7 +7,7 @@
  *  - a rotated token that is shown after the grace, or after its successor has itself been used, revokes its whole family
  *    (RFC 9700 §4.14.2), however often the family was refreshed since. This holds until the old token itself expires, and if
  *    client, authentication and scope are right; otherwise the request is only refused.
- * The words family, grant and generation are explained in credential-validity-store.ts.
+ * The words family, grant and generation are explained in token-store.ts and credential-validity-store.ts.
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { isStillValid, joinPersonAndConsent } from '../accounts/credential-validity-store.ts';

@@ -16,7 +16,7 @@ export const MAX_OWN_TOKENS = 10_000;
  */
 export const ACCESS_TOKENS_KEPT = 64;
 
-/** One of so many calls, drawn at random, deletes the surplus tokens of those before it: a search in each would cost more than the call. */
+/** One call in this many, drawn at random, deletes the surplus tokens of those before it: a search in each would cost more than the call. */
 const CALLS_TOGETHER = 16;
 const DELETED_AT_ONCE = 1000;
 

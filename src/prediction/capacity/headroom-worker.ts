@@ -1,4 +1,4 @@
-/** Computes regularly how many more requests each server can take, as metrics for autoscalers. */
+/** Computes every minute how many more requests each server can take, as metrics from which an autoscaler works out the number of replicas. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -38,10 +38,10 @@ export interface HeadroomWorker extends Worker {
   updateLoads(signal: AbortSignal): Promise<void>;
 }
 
-/** Capacities are computed so often: that reads samples and asks the models some thousand times. */
+/** How often capacities are computed: that reads samples and asks the models some thousand times. */
 const REST_MS = 60_000;
 const SAMPLES = 5000;
-/** Reported loads are read so often, several times within the minute after which they are too old. */
+/** How often reported loads are read: several times within the minute after which they are too old. */
 const LOADS_REST_MS = 10_000;
 const LOADS = 1000;
 /** Series of a gauge, of models and servers as callers name them. Servers that are gone leave room for new ones. */

@@ -40,7 +40,7 @@ function parseTraceLine(
     throw new Failure('invalid', `Cannot read the trace: hash_ids must be whole numbers at ${place}`);
   const mistake = findBlockMistake(line as TraceLine, blockTokens);
   if (mistake !== undefined)
-    throw new Failure('invalid', `Cannot read the trace: ${mistake} at ${place}; say --block-tokens`);
+    throw new Failure('invalid', `Cannot read the trace: ${mistake} at ${place}; give --block-tokens`);
   return line as TraceLine;
 }
 

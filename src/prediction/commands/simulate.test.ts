@@ -71,7 +71,7 @@ const refused: [title: string, trace: string, message: RegExp][] = [
   [
     'of smaller blocks',
     `${TRACE_LINE}\n${JSON.stringify({ timestamp: 3, input_length: 160, output_length: 2, hash_ids: [...Array(10).keys()] })}`,
-    /hash_ids must be 1 for 160 tokens in blocks of 512, got 10 at .*:2; say --block-tokens\n$/,
+    /hash_ids must be 1 for 160 tokens in blocks of 512, got 10 at .*:2; give --block-tokens\n$/,
   ],
   ['that is empty', '\n', /is empty\n$/],
 ];

@@ -6,7 +6,7 @@ import { type ObservationTable, type PredictionTarget, selectRows } from '../sch
 export interface Reporting {
   /** How much later each report comes. */
   readonly delayMs: number;
-  /** Reports are sent together, so often; 0 for each alone. */
+  /** How often reports are sent together; 0 for each alone. */
   readonly batchMs: number;
   /** This share of the requests is never reported. */
   readonly lostShare: number;

@@ -10,7 +10,7 @@ import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/
 
 /** The errors of two models on the test rows: the mean absolute log error of each target, and the mean of the two. */
 export interface TestErrors {
-  /** Number of test rows; the stored name is part of the lineage. */
+  /** Number of test rows. The record of a training has it under this name, so it cannot be renamed. */
   readonly judgedRows: number;
   readonly championError: number;
   readonly challengerError: number;

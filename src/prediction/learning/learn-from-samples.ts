@@ -73,7 +73,7 @@ interface ReadSamples {
   readonly ids: readonly number[];
 }
 
-/** Reads the newest samples, oldest first, but before them those that a clock ahead has dated: they are not what is newest. */
+/** Reads the newest samples, oldest first. Samples with a time in the future count as the oldest. */
 async function readTable(store: Store, targetModel: string): Promise<ReadSamples> {
   const table = createObservationTable();
   const ids: number[] = [];

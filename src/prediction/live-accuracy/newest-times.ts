@@ -13,7 +13,7 @@ const PERIOD_MS = SUMS_MINUTES * MINUTE_MS;
 export const ENOUGH_TIMES = 300;
 /** Callers name models and pod types as they like, and each target of a pod type of a model is five series. */
 const MAX_SERIES = 256;
-/** Periods that no process writes any more are read so often. */
+/** How often periods are read that no process writes any more. */
 const PAST_READ_MS = 10 * MINUTE_MS;
 /** Many series of few times have tens of thousands of known periods. */
 const ADDED_AT_ONCE = 500;

@@ -1,5 +1,5 @@
 /**
- * Computes how far observed times were from predicted ones on held-out rows (split-conformal quantiles). The distances are
+ * Measures at training how far observed times were from predicted ones on held-out rows (split-conformal quantiles). The distances are
  * logarithms, kept apart for low, middle and high predictions because errors grow and shrink with the load.
  */
 
@@ -9,9 +9,9 @@ import type { PredictionTarget } from '../schema/observation-table.ts';
 export const LEVELS = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99] as const;
 
 export interface Calibration {
-  /** Rising predicted times (ms) that part the buckets; one fewer than buckets. */
+  /** Rising predicted times (ms) that separate the buckets; one fewer than buckets. */
   readonly edges: Float64Array;
-  /** Bucket after bucket, one residual log(observed / predicted) a level. */
+  /** Bucket after bucket, one residual log(observed / predicted) for each level. */
   readonly quantiles: Float64Array;
   /** The logarithm of the mean of observed / predicted, for each bucket. */
   readonly logMeans: Float64Array;
@@ -38,7 +38,7 @@ export function unknownCalibration(): Calibration {
   };
 }
 
-/** Trees of another library whose predictions are means: the mean is what they say. */
+/** Trees of another library whose predictions are means: they need no factor. */
 export function calibrationOfMeans(): Calibration {
   return { ...unknownCalibration(), logMeans: Float64Array.of(0) };
 }
@@ -53,7 +53,7 @@ export function calibrate(predicted: Float64Array, observed: Float64Array): Cali
   const residuals: number[][] = Array.from({ length: buckets }, () => []);
   for (let i = 0; i < count; i++)
     residuals[findBucket(edges, predicted[i]!)]!.push(Math.log(observed[i]! / predicted[i]!));
-  // Equal predictions can leave a bucket empty: it then speaks for all.
+  // Equal predictions can leave a bucket empty: it takes the residuals of all.
   const all = residuals.flat();
   const known = residuals.map((bucket) => Float64Array.from(bucket.length > 0 ? bucket : all).sort());
   return {
@@ -133,7 +133,7 @@ function smoothShift({ edges, logEdges }: Buckets, ms: number, readShift: (bucke
   return (highest + lowest) / 2;
 }
 
-/** Single wild ratios must not own a mean. */
+/** One extreme ratio must not decide a mean. */
 const MAX_LOG_RATIO = 4;
 
 /** The logarithm of the mean of observed / predicted. `spread` is the unit of the residuals. */

@@ -100,7 +100,7 @@ export function decodeEvent(bytes: Uint8Array): EventDraft {
   return draft ?? refuseEmptyEvent();
 }
 
-/** `ttft_millis` of FirstToken has no presence: absent is 0, and as impossible. */
+/** Proto3 cannot tell an absent `ttft_millis` of FirstToken from 0; both are refused. */
 function withDefaults(draft: EventDraft): EventDraft {
   if (draft.kind === 'first_token') draft.ttftMs = 0;
   return draft;

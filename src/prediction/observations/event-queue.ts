@@ -1,6 +1,6 @@
 /**
  * Queues events of all reports for commits in batches, and lets senders wait when it is full (backpressure). An event that finds
- * no place waits as the bytes that came, which count for its call. Once the call has ended it waits no more.
+ * no place stays undecoded, and its bytes count as memory of its call. Once the call has ended it waits no more.
  */
 import { type FailureCode, isFailure } from '../../errors.ts';
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';

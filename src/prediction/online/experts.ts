@@ -1,4 +1,4 @@
-/** Lists the experts, each of which adds a decayed mean of residuals. */
+/** Lists the experts: physics and trees, each with and without a decayed mean of residuals. */
 export type Speed = 0 | 1;
 
 /** One way to predict a time: physics or trees, with a mean of recent residuals added or without. */

@@ -157,7 +157,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       restoreLiveModel(saved, learning);
       if (saved.version !== undefined && saved.version !== table.model.id) beginAgain(parts);
       hasObserved ||= saved.slots.length > 0;
-      // Residuals of a prior were relative to one that had been fitted to these rows.
+      // The saved residuals belong to a prior that was fitted to these rows, so it is fitted again.
       fitPriorsAgain(parts, listUnlearned(table.model));
     },
   };
@@ -258,7 +258,7 @@ function createForecasters(table: SlotTable) {
 
   /**
    * Forecasts a request again whose model was replaced while it was under way. Intervals are still judged by what was promised
-   * when the request was sent: the new forecast knows what was observed since then, so that its misses are too few.
+   * when the request was sent: the new forecast knows what was observed since then, and would show too few misses.
    */
   function forecastForServed(forecast: Forecast, target: PredictionTarget): TargetForecast {
     const { key, podType, metrics, swaps } = forecast;

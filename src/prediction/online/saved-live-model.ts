@@ -1,5 +1,5 @@
 /**
- * Saves what a live model has learned for a restart, and restores it. These interfaces are the stored JSON. Older and newer
+ * Turns what a live model has learned into the JSON that is saved for a restart, and back. These interfaces are the stored JSON. Older and newer
  * processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
  * `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
  */

@@ -130,7 +130,7 @@ const refusals: [title: string, changes: Partial<ImportOrder>, message: RegExp][
   [
     'a feature that no input has',
     { text: fixture('xgboost-gamma.json').replace('"prefix_cache_score"', '"gpu_temperature"') },
-    /feature "gpu_temperature" is no field of an input; say --features gpu_temperature=FIELD .* one of input_token_length,/,
+    /feature "gpu_temperature" is no field of an input; give --features gpu_temperature=FIELD .* one of input_token_length,/,
   ],
   [
     'a field that does not exist',

@@ -69,7 +69,7 @@ function findSource(name: string, given: string | undefined): string | number {
   if (given !== undefined && given.trim() !== '' && Number.isFinite(Number(given))) return Number(given);
   const mapping = given === undefined ? name : `${name}=${given}`;
   throw refuse(
-    `feature "${mapping}" is no field of an input; say --features ${name}=FIELD or ${name}=NUMBER, where FIELD is one of ${INPUT_FEATURE_NAMES.join(', ')}`,
+    `feature "${mapping}" is no field of an input; give --features ${name}=FIELD or ${name}=NUMBER, where FIELD is one of ${INPUT_FEATURE_NAMES.join(', ')}`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** Parses the load of a server from the metrics of vLLM, SGLang, TensorRT-LLM and llama.cpp. */
+/** Parses the load of a server from `/metrics` (Prometheus text) of vLLM, SGLang, TensorRT-LLM and llama.cpp. */
 import { Failure } from '../../errors.ts';
 import { MAX_COUNT } from '../schema/input-fields.ts';
 

@@ -1,15 +1,16 @@
 /**
  * Decides which rows of zeros ask about an idle server, and not about one whose load the caller does not know.
  *
- * A question is a server and a request: `server_ip`, `pod_type`, `input_token_length` and `prefix_cache_score`. Zeros are meant behind
- * a row of the same question that brings a load, and in the second half of a call of a router (docs/how-to/route.md). All other
+ * A question is a server and a request: `server_ip`, `pod_type`, `input_token_length` and `prefix_cache_score`. A row of zeros
+ * means an idle server behind a row of the same question that brings a load, and in the second half of a call of a router
+ * (docs/how-to/route.md). All other
  * rows of zeros are without a load, those of a candidate that is listed twice too.
  */
 import type { PredictColumns } from '../schema/columns.ts';
 
 /**
  * How many rows come before those that ask about idle servers. In a call of a router these are half of its rows: they repeat the
- * questions of the first half in the same order, with zeros. Rows of one server alone are duplicates: a router has no choice there.
+ * questions of the first half in the same order, with zeros. Rows of one server alone are duplicates: a router need not choose there.
  */
 export function countLoadedRows(columns: PredictColumns, servers: Int32Array): number {
   const half = columns.count / 2;

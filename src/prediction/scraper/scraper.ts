@@ -1,4 +1,4 @@
-/** Assembles scraping: the list, the loop, and the loads that calls use. */
+/** Assembles scraping (list, loop, loads for calls), and decides which reported dispatches get the scraped load. */
 import { Counter } from 'prom-client';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -29,7 +29,7 @@ export interface Scraper {
   readonly readList: () => Promise<void>;
   /** Fills the rows of a call that bring no load. */
   readonly fillLoad: (columns: PredictColumns) => void;
-  /** A sink that fills dispatched candidates as the calls before them were, so that both mean the same. */
+  /** A sink that fills dispatches as calls are filled, with the load when the report arrives. */
   fillReports(sink: ObservationSink): ObservationSink;
 }
 

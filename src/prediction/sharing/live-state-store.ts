@@ -1,4 +1,4 @@
-/** Stores the live state of models for a restart. */
+/** Writes the live state of models to the database, and reads it again after a restart. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import { SHARED_NAME } from '../online/predictor.ts';
@@ -63,7 +63,7 @@ export async function listSavedStates(store: Store): Promise<ReadonlyMap<string,
   );
 }
 
-/** A millisecond of a processor, about. */
+/** Writing this many servers takes about a millisecond; then calls are answered. */
 const SERVERS_AT_ONCE = 32;
 
 /** Calls are answered meanwhile: a server that is reported during the write is stored at the next one. */

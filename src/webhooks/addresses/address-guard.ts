@@ -25,7 +25,7 @@ import { createNameResolver, type NameResolver } from './name-resolver.ts';
 const RESOLVE_TIMEOUT_MS = 3000;
 /** RFC 8305, section 3: with an address at hand, an attempt waits this much longer for the other family. */
 const RESOLUTION_DELAY_MS = 50;
-/** All addresses of a name are vetted, and so many are kept. */
+/** All addresses of a name are vetted, and this many are kept. */
 const MAX_ADDRESSES = 32;
 /** Urls and addresses whose judgement is remembered, since the same few are asked about again and again. */
 const MAX_REMEMBERED = 2000;
@@ -150,7 +150,7 @@ async function vetTarget(
   const found = await policy.resolve(name, patienceMs);
   if ('reason' in found) return { kind: 'unresolved', ...found };
   const { addresses } = found;
-  // A private name proves nothing about a public address: its owner may answer to any name.
+  // A private name may lead to configured addresses only: the owner of a public address could answer under any name.
   const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
   return fits ? allow(url, addresses.slice(0, MAX_ADDRESSES)) : PRIVATE_ANSWER;
 }

@@ -87,7 +87,7 @@ function translateComment(payload: Json): InputOf<'note'> {
 
 function toTarget(payload: Json): InputOf<'note'>['target'] {
   if (payload.pull_request) return { type: 'merge_request', merge_request: toMergeRequest(payload.pull_request) };
-  // To these hosts a pull request is an issue too; its comments then tell no branches.
+  // To these hosts a pull request is an issue too; the payload of a comment then names no branches.
   if (payload.issue?.pull_request) return { type: 'merge_request', merge_request: toMergeRequest(payload.issue) };
   if (payload.issue) return { type: 'issue', issue: toIssue(payload.issue) };
   const { comment } = payload;

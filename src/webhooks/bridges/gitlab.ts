@@ -8,7 +8,7 @@ import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts
 
 type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind }>;
 
-/** A token in clear, or from version 19 on the signature of Standard Webhooks; a signature, once there, must hold. */
+/** A token in clear, or from version 19 on the signature of Standard Webhooks; if there is a signature, it must be valid. */
 export const gitlab: Bridge = {
   recognises: (header) => header('x-gitlab-event') !== undefined,
   verifies: (secret, request) =>

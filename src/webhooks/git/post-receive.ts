@@ -1,4 +1,4 @@
-/** Handles the `post-receive` hook of git: turns a push into events, spools them and sends them. */
+/** Runs as the `post-receive` hook of git: spools the events of a push, and sends them. */
 import { describeError, Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { fitEvent } from './fit-event.ts';

@@ -1,5 +1,5 @@
 /**
- * Reads what a push changed, and which of its commits are new to the repository. The references have moved already, so new are
+ * Makes the events of a push: what it changed, and which of its commits are new to the repository. The references have moved already, so new are
  * those that no reference outside this push reaches.
  *
  * What git has taken is published whatever it looks like: where a part cannot be read, the event goes out without it.
@@ -63,7 +63,7 @@ interface Reading {
   /** The reference of the default branch; empty without one. Needed for tags; read once. */
   readonly findDefault: () => Promise<string>;
   readonly onFailure: (error: unknown) => void;
-  /** The value, or when it cannot be read what the event can do with instead. */
+  /** The value, or a substitute when it cannot be read. */
   readonly orElse: <T>(value: Promise<T>, instead: T) => Promise<T>;
 }
 

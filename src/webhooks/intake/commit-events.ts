@@ -1,4 +1,4 @@
-/** Commits many submitted events in one transaction, and answers a repeated idempotency key with the first receipt. */
+/** Commits many submitted events in one transaction, as many as fit. */
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';

@@ -1,4 +1,4 @@
-/** Stores events with their idempotency keys and deliveries in one transaction. */
+/** Stores events and their deliveries in one transaction, and stores no event whose idempotency key was used before (duplicate). */
 import {
   type BoundStatement,
   conditionalProcedure,

@@ -21,7 +21,7 @@ import { storeInParts } from './store-in-parts.ts';
 const MAX_EVENTS = 64;
 /** Bytes of the events of one owner that wait for their commit; one event may wait whatever its size. Those stored in parts count apart. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** The same for all owners together. The requests of these events are counted as HTTP bodies no longer, so this limit bounds their memory. */
+/** The same for all owners together. The requests of these events no longer count as HTTP bodies, so this limit bounds their memory. */
 const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
 /** How often an event is prepared with other ids if the store has one of its ids already, perhaps from an older release that runs too. */
 const MAX_PREPARATIONS = 5;

@@ -148,7 +148,7 @@ export interface Redemption {
 }
 
 /**
- * Must be called only once the client and the verifier were found right: a second redemption then means that the code was
+ * Call it only after client and verifier were found right: a second redemption then means that the code was
  * stolen, and every token of the first dies (RFC 6749 §4.1.2).
  */
 export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedure(

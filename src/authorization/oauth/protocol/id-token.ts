@@ -1,4 +1,4 @@
-/** Signs the identity token of a client: who signed in, when, for whom (OpenID Connect Core §2). Reads it when it comes back. */
+/** Signs the identity token (ID token) of a client with its claims: who signed in, when, for whom (OpenID Connect Core §2). Reads it when it comes back. */
 import { hash } from 'node:crypto';
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';

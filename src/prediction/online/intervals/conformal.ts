@@ -54,7 +54,7 @@ export const MAX_SLOT_CORRECTION = 3;
 /** Coverage is a mean of about the last 100 events. */
 export const COVERAGE_DECAY = 0.99;
 export const MIN_LEVEL = 0.02;
-/** Above it every quantile would be the largest residual of the window, one stalled request. */
+/** Near 1 a quantile is the largest residual of the window, which may be one stalled request. */
 export const MAX_LEVEL = 0.995;
 /** The quantiles that the model measured in training are better than those of fewer residuals than this. */
 export const MIN_RESIDUALS = 20;

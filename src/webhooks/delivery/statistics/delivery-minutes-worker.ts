@@ -12,7 +12,7 @@ import type { SendReport } from '../send/send-report.ts';
 import { addDeliveryMinutes, DURATION_EDGES_MS, minuteOf } from './delivery-minute-store.ts';
 
 const WRITE_EVERY_MS = 2000;
-/** At most so many are written at once, by one statement: they are stored all or none. */
+/** At most this many are written together, by one statement: they are stored all or none. */
 const MAX_ROWS = 64;
 /** Hooks and minutes that wait for the store; more are not counted while it is away. */
 const MAX_WAITING = 20_000;
