@@ -24,7 +24,7 @@
  * | that attempt was scheduled, not manual: `forgetDelivery`          | any             | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
  * | an attempt ended, and others of its owner wait for room: the same | loading         | draining  | waiting deliveries are dropped |
- * | the same, and another delivery is in memory                       | loaded          | draining  | waiting deliveries are dropped |
+ * | the same, and another delivery waits in memory                    | loaded          | draining  | waiting deliveries are dropped |
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
