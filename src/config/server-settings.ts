@@ -50,7 +50,7 @@ export const serverSettings = {
   maxBodyBytes: setting({
     env: 'HTTP_MAX_BODY_BYTES',
     about:
-      'Largest accepted HTTP request body, in bytes: of an event, a report or a prediction. Bodies of named parameters, as forms, have at most 16 KiB, those of applications, webhooks and personal tokens on the pages 160 KiB, of at most 49,152 characters. All bodies together take 64 MiB: beyond it, one that still arrives is refused with 503, first of a network that has more than half.',
+      'Largest accepted HTTP request body, in bytes: of an event, a report or a prediction. Bodies of named parameters, as forms, have at most 16 KiB, those of applications, repositories, webhooks and personal tokens on the pages 160 KiB, of at most 49,152 characters. All bodies together take 64 MiB: beyond it, one that still arrives is refused with 503, first of a network that has more than half.',
     schema: integer(1024, 1_073_741_824),
     fallback: '1048576',
   }),

@@ -4,7 +4,7 @@
  */
 
 import type { KeptPage } from '../../pages/signed-in-pages.ts';
-import { findOneTimeToken, redeemOneTimeToken, replaceOneTimeToken } from '../accounts/one-time-token-store.ts';
+import { redeemAskedOneTimeToken, replaceOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { SignInContext } from '../sign-in/sign-in-context.ts';
 
 /** The browser follows the redirect at once. */
@@ -37,12 +37,9 @@ export async function takePage(
   { sessionId, path }: Place,
   token: string,
 ): Promise<KeptPage | undefined> {
-  const isAsked = (kept: Kept | undefined) => kept?.token === token && kept.path === path;
-  const row = rowOf(sessionId);
-  if (!isAsked(await findOneTimeToken<Kept>(context, 'refused-page', row))) return undefined;
-  const taken = await redeemOneTimeToken<Kept>(context, 'refused-page', row);
-  // Another page may have taken its place since.
-  return isAsked(taken) ? taken?.page : undefined;
+  const isAsked = (kept: Kept) => kept.token === token && kept.path === path;
+  const taken = await redeemAskedOneTimeToken(context, 'refused-page', { token: rowOf(sessionId), isAsked });
+  return taken?.page;
 }
 
 function rowOf(sessionId: string): string {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
-import { addUser, openAs, servePages } from '../../../test/support/pages/page-service.ts';
-import { statement } from '../../database/store.ts';
+import { addUser, openAs, type PageServiceOptions, servePages } from '../../../test/support/pages/page-service.ts';
+import { type Store, statement } from '../../database/store.ts';
 
 const LIST = '/account/applications';
 const countKeptSql = statement<{ rows: number; bytes: number }>(
@@ -11,8 +11,8 @@ const countKeptSql = statement<{ rows: number; bytes: number }>(
   'SELECT COUNT(*) AS rows, COALESCE(MAX(LENGTH(content)), 0) AS bytes FROM tickets',
 );
 
-async function openForms(t: TestContext) {
-  const service = await servePages(t);
+async function openForms(t: TestContext, options?: PageServiceOptions) {
+  const service = await servePages(t, options);
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
   const csrf_token = /name="csrf_token" value="([^"]+)"/.exec((await client.get('/account')).body)?.[1] ?? '';
@@ -47,6 +47,24 @@ test('refused forms that are sent at once leave one page, which one of its two r
     sent.flatMap(({ location }) => [client.get(location ?? ''), again.get(location ?? '')]),
   );
   assert.equal(shown.filter(({ status }) => status === 422).length, 1);
+});
+
+test('a page that takes the place of another one while that is opened stays until it is opened itself', async (t) => {
+  const meanwhile: (() => Promise<unknown>)[] = [];
+  const wrapStore = (store: Store): Store => {
+    const read: Store['read'] = async (query, parameters) => {
+      const rows = await store.read(query, parameters);
+      if (query.name === 'read-one-time-token') await meanwhile.pop()?.();
+      return rows;
+    };
+    return { ...store, read };
+  };
+  const { client, send } = await openForms(t, { wrapStore });
+  const first = await send({ name: 'First' });
+  const sent: ReturnType<typeof send>[] = [];
+  meanwhile.push(() => sent[sent.push(send({ name: 'Second' })) - 1]!);
+  assert.equal((await client.get(first.location ?? '')).location, `${LIST}/new`);
+  assert.match((await client.readRefusal(sent[0]!)).body, /name="name" type="text" value="Second"/);
 });
 
 test('a long form has at most as many characters as the rules accept, so that no huge page of it is kept', async (t) => {

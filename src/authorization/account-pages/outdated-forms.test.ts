@@ -39,13 +39,13 @@ test('a redirect address that was removed meanwhile does not come back with anot
   assert.deepEqual(stored?.grantTypes, ['authorization_code', 'refresh_token', 'device_code']);
 });
 
-test('a form that was opened before an upgrade, when it held the values themselves, is compared with what is stored', async (t) => {
+test('a form that was opened before an upgrade, when it held the values themselves, is saved, and undoes no later change', async (t) => {
   const { client, read } = await openApplication(t);
   const { clientId = '' } = (await read()) ?? {};
   const path = `/account/applications/${clientId}`;
   const { csrf_token = '' } = readHidden((await client.get(path)).body, path);
-  const former = { name: 'CI', homepage: '', description: '', redirectUris: KEPT };
-  const typed = { name: 'Ships', homepage: '', description: 'Builds.', redirect_uri: KEPT, device: '1' };
+  const former = { name: 'CI', homepage: '', description: '', redirectUris: `${KEPT}\n${REMOVED}` };
+  const typed = { name: 'Ships', homepage: '', description: 'Builds.', redirect_uri: BOTH, device: '1' };
   const saved = await client.post(path, { csrf_token, shown: JSON.stringify(former), ...typed });
   assert.equal(saved.location, `${path}?done=saved`);
   const stored = await read();

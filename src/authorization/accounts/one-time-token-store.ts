@@ -44,6 +44,11 @@ const redeemOneTimeTokenSql = statement<{ content: Uint8Array }>(
   'redeem-one-time-token',
   'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
 );
+const redeemReadOneTimeTokenSql = statement<{ token_hash: string }>(
+  'redeem-read-one-time-token',
+  'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND content = $3 RETURNING token_hash',
+);
+
 function hashOneTimeToken(token: string): string {
   return createHash('sha256').update(`trivet ticket ${token}`).digest('base64url');
 }
@@ -132,6 +137,22 @@ export async function redeemOneTimeToken<T>(
     dependencies.world.nowMs(),
   ]);
   return openOneTimeToken<T>(dependencies, kind, token, rows);
+}
+
+/** Redeems the token if `isAsked` accepts its content. A content that takes the place of that one meanwhile stays. */
+export async function redeemAskedOneTimeToken<T>(
+  dependencies: OneTimeTokenDependencies,
+  kind: OneTimeTokenKind,
+  { token, isAsked }: { readonly token: string; readonly isAsked: (content: T) => boolean },
+): Promise<T | undefined> {
+  const { store, world } = dependencies;
+  const tokenHash = hashOneTimeToken(token);
+  const rows = await store.read(readOneTimeTokenSql, [tokenHash, kind, world.nowMs()]);
+  const content = openOneTimeToken<T>(dependencies, kind, token, rows);
+  if (content === undefined || !isAsked(content)) return undefined;
+  // Every encryption gives another ciphertext, so it identifies the content.
+  const redeemed = await store.write(redeemReadOneTimeTokenSql, [tokenHash, kind, rows[0]!.content]);
+  return redeemed.length === 0 ? undefined : content;
 }
 
 function openOneTimeToken<T>(

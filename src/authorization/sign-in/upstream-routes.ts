@@ -133,8 +133,21 @@ async function signInUpstream(
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
   const response = await context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
   // The session comes first: while the provider takes its time to answer, the account may be unlinked.
-  if (known?.isEmailVerified === false) await confirmEmail(context, known, await readProfile(c, person));
+  if (known?.isEmailVerified === false) await tryConfirmEmail(c, context, { user: known, person });
   return response;
+}
+
+/** The person is signed in by now, whether this fails or not. The next sign-in tries it again. */
+async function tryConfirmEmail(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  { user, person }: { readonly user: User; readonly person: AuthenticatedPerson },
+): Promise<void> {
+  try {
+    await confirmEmail(context, user, await readProfile(c, person));
+  } catch (error) {
+    c.get('log').warn({ err: error }, 'Cannot verify the address of a person at the upstream provider');
+  }
 }
 
 /** The provider has verified the address that the person has here too, or the person has none yet. */

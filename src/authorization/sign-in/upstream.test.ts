@@ -9,7 +9,9 @@ import {
   startWithProvider,
   visitProvider,
 } from '../../../test/support/pages/upstream-provider.ts';
+import type { Store } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
+import { verifyEmailOnce } from '../accounts/email-store.ts';
 import { createUser, findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { createSetupLink } from './setup-routes.ts';
@@ -113,6 +115,35 @@ test('without a userinfo a linked person signs in, and a first visit makes no ac
   assert.match(answer.location ?? '', /done=upstream_refused/);
   assert.match(service.log(), /Cannot read a profile at the upstream provider/);
   assert.equal(await findUserByLogin(service.store, 'user'), undefined);
+});
+
+/** The first address that is verified fails. */
+function failToVerify(store: Store): Store {
+  let isBroken = true;
+  const call: Store['call'] = async (procedure, input) => {
+    if (!isBroken || procedure.name !== verifyEmailOnce.name) return await store.call(procedure, input);
+    isBroken = false;
+    throw new Error('the database is away');
+  };
+  return { ...store, call };
+}
+
+test('a person whose address could not be verified after the sign-in is signed in, and verified at the next one', async (t) => {
+  const claims = (sub: string) => ({ sub, email: `${sub}@example.org`, email_verified: true });
+  const findAccount: Configuration['findAccount'] = (_, id) => ({ accountId: id, claims: () => claims(id) });
+  const service = await startWithProvider(t, 'closed', { provider: { findAccount }, wrapStore: failToVerify });
+  await addUser(service, 'ada');
+  await linkAccount(service, await openAs(service, 'ada'), 'ada');
+  const client = createFormClient(service.url);
+  const { answer } = await visitProvider(service, client, 'ada');
+  assert.deepEqual([answer.status, answer.location], [303, '/']);
+  assert.equal((await client.get('/account')).status, 200);
+  const kinds = (await listEvents(service.store, { limit: 9 })).map(({ kind }) => kind);
+  assert.deepEqual(kinds.sort(), ['sign_in', 'sign_in', 'upstream_linked']);
+  assert.match(service.log(), /Cannot verify the address of a person at the upstream provider/);
+  assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, false);
+  await visitProvider(service, createFormClient(service.url), 'ada');
+  assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, true);
 });
 
 test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {

@@ -148,6 +148,15 @@ test('a form is refused with the labels of its fields, and keeps what was typed'
   }
 });
 
+test('a repository whose description is as long as the rules allow, in Chinese, is created', async (t) => {
+  const { client } = await startHookPages(t);
+  // A browser sends each character as nine bytes.
+  const description = '说'.repeat(2000);
+  const sent = await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'other', description });
+  assert.equal(sent.location, '/webhooks/ada/other?done=created');
+  assert.ok((await client.get(sent.location)).body.includes(description));
+});
+
 test('a paused webhook says since when, until when and why, and that a test ends it', async (t) => {
   let status = 429;
   const { client, receiver, service } = await startHookPages(t, (_, response) =>

@@ -17,13 +17,13 @@ import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwn
 
 export const WEBHOOKS = '/webhooks';
 
-export function addRepositoryRoutes({ page, form }: SignedInPages, admin: HookAdmin): void {
+export function addRepositoryRoutes({ page, longForm }: SignedInPages, admin: HookAdmin): void {
   page(WEBHOOKS, (request) => showRepositories(admin, request));
   page(`${WEBHOOKS}/new`, (request) => {
     const owner = request.c.req.query('owner') ?? request.session.user.login;
     return showNew(admin, request, { owner, name: '', description: '', isPrivate: false });
   });
-  form(`${WEBHOOKS}/new`, (submission) => createRepository(admin, submission));
+  longForm(`${WEBHOOKS}/new`, (submission) => createRepository(admin, submission));
 }
 
 async function showRepositories(admin: HookAdmin, request: PageRequest): Promise<Response> {

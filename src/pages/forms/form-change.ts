@@ -3,11 +3,10 @@ import { createHash } from 'node:crypto';
 import { renderHidden } from '../elements.ts';
 import type { Html } from '../layout.ts';
 
-/**
- * The hidden field that holds a digest of each value as the page showed it. The values themselves would make the form twice as long:
- * a page that was opened before an upgrade sends them as `shown`, which is ignored.
- */
+/** The hidden field that holds a digest of each value as the page showed it. The values would make the form twice as long. */
 const SHOWN = 'shown_digests';
+/** In a page that was opened before an upgrade: holds the values themselves. */
+const FORMER_SHOWN = 'shown';
 
 export interface FormChange<Values extends object> {
   /** What differs from what the page showed, and has to be stored. */
@@ -23,13 +22,13 @@ export function renderShown(stored: object): Html[] {
   return renderHidden({ [SHOWN]: JSON.stringify(digestAll(stored)) });
 }
 
-/** A form without the hidden field is compared with what is stored now. Where both were changed, `values` has what is stored. */
+/** A form without either hidden field is compared with what is stored now. Where both were changed, `values` has what is stored. */
 export function readChange<Values extends object>(
   form: URLSearchParams,
   { sent, stored }: { readonly sent: Values; readonly stored: Values },
 ): FormChange<Values> {
   const now = digestAll(stored);
-  const shown = { ...now, ...parseShown(form.get(SHOWN) ?? '') };
+  const shown = { ...now, ...readShown(form) };
   const keys = Object.keys(stored) as (keyof Values)[];
   const edited = keys.filter((key) => ![shown[key], now[key]].includes(digest(sent[key])));
   const outdated = edited.filter((key) => now[key] !== shown[key]);
@@ -44,6 +43,11 @@ export function readChange<Values extends object>(
     },
     isOutdated: outdated.length > 0,
   };
+}
+
+function readShown(form: URLSearchParams): object {
+  const digests = form.get(SHOWN);
+  return digests === null ? digestAll(parseShown(form.get(FORMER_SHOWN) ?? '')) : parseShown(digests);
 }
 
 function parseShown(text: string): object {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStillWorld } from '../../../../test/support/basics/still-world.ts';
 import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
-import type { ContentRow } from '../queue/delivery-queue-store.ts';
-import { type DispatchDependencies, sendDelivery } from './dispatch-cycle.ts';
-import { admit, createHookQueueTable, ensureHookQueue, pickJobs } from './hook-queue-table.ts';
+import type { ContentRow, DueHookQueue } from '../queue/delivery-queue-store.ts';
+import { type DispatchDependencies, scanDue, sendDelivery } from './dispatch-cycle.ts';
+import { admit, createHookQueueTable, ensureHookQueue, markStored, pickJobs } from './hook-queue-table.ts';
+import { recordOutcome } from './outcome-effects.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 const NOW_MS = 1_000_000;
@@ -39,4 +40,27 @@ test('deliveries that wait for the probe of a hook go as soon as an attempt find
     pickJobs(table).map(({ id }) => id),
     [8, 9],
   );
+});
+
+test('a scan that read the row of a hook before its pause was stored takes it no more, and the next scan does', async () => {
+  const table = createHookQueueTable(createStillWorld(NOW_MS));
+  const row = makeDueRow({ hook_id: 1 });
+  const hookQueue = ensureHookQueue(table, row)!;
+  admit(table, hookQueue, { hook_id: 1, id: 7, lane: 0, body_bytes: 2 });
+  pickJobs(table);
+  recordOutcome(table, hookQueue, { kind: 'refused', status: 429, retryAfterMs: 60_000 });
+  const reads = [Promise.withResolvers<DueHookQueue[]>(), Promise.withResolvers<DueHookQueue[]>()];
+  const [first, second] = reads;
+  const news: boolean[] = [];
+  const scan = { read: () => reads.shift()!.promise, end: (hasNews: boolean) => void news.push(hasNews) };
+  const dependencies = { table, scan } as unknown as DispatchDependencies;
+  const scanned = scanDue(dependencies);
+  markStored(table, [{ hookId: 1, deliveryId: 7, epoch: 1 }], []);
+  first!.resolve([row, makeDueRow({ hook_id: 2 })]);
+  await scanned;
+  assert.deepEqual([...table.hookQueues.keys()], [2], 'the row of the other hook is as new as any');
+  second!.resolve([row]);
+  await scanDue(dependencies);
+  assert.deepEqual([...table.hookQueues.keys()], [2, 1]);
+  assert.deepEqual(news, [true, true]);
 });

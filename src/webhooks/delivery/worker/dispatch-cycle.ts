@@ -120,8 +120,13 @@ async function beginJobs(
     });
 }
 
+/**
+ * A hook queue that leaves the memory during the read waits for the next scan: its row may have been read before its pause was
+ * stored.
+ */
 export async function scanDue({ scan, table }: DispatchDependencies): Promise<HookQueueChange[]> {
-  const rows = await scan.read();
+  table.forgotten.clear();
+  const rows = (await scan.read()).filter((row) => !table.forgotten.has(row.hook_id));
   const hasNews = rows.some((row) => isNews(table, row));
   const changes = takeDue(table, rows);
   scan.end(hasNews);

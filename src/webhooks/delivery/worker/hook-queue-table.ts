@@ -43,6 +43,8 @@ export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
   /** Hook queues in memory by the id of their hook. */
   readonly hookQueues: Map<number, HookQueue>;
+  /** Hooks whose queues have left the memory since the last scan began. */
+  readonly forgotten: Set<number>;
   readonly index: HookQueueIndex;
   readonly room: OwnerRoom;
   /** How many hook queues each owner has in memory. */
@@ -65,7 +67,8 @@ export function createHookQueueTable(world: HookQueueTable['world'], room = OWNE
   });
   const index = { toRefill: new Set<HookQueue>(), idle: new Set<HookQueue>() };
   const [countByOwner, refusedAtMs] = [new Map<string, number>(), new Map<string, number>()];
-  return { world, hookQueues, index, room, countByOwner, refusedAtMs, origins, scheduler, uncommitted: 0 };
+  const forgotten = new Set<number>();
+  return { world, hookQueues, forgotten, index, room, countByOwner, refusedAtMs, origins, scheduler, uncommitted: 0 };
 }
 
 export function takeMoment({ world }: HookQueueTable): BreakerMoment {
@@ -225,6 +228,7 @@ function remember(table: HookQueueTable, row: DueHookQueue): HookQueue {
 function forget(table: HookQueueTable, hookQueue: HookQueue): void {
   if (table.hookQueues.get(hookQueue.hookId) !== hookQueue) return;
   table.hookQueues.delete(hookQueue.hookId);
+  table.forgotten.add(hookQueue.hookId);
   countOfOwner(table, hookQueue.ownerId, -1);
   leaveIndex(hookQueue);
 }

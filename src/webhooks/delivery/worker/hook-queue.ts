@@ -24,7 +24,7 @@
  * | that attempt was scheduled, not manual: `forgetDelivery`          | any             | unchanged | its id is removed |
  * | paused, held, canceled, moved, or the shard lost: `startDraining` | any             | draining  | waiting deliveries are dropped |
  * | an attempt ended, and others of its owner wait for room: the same | loading         | draining  | waiting deliveries are dropped |
- * | the same, and another delivery is in memory                       | loaded          | draining  | waiting deliveries are dropped |
+ * | the same, and another delivery waits in memory                    | loaded          | draining  | waiting deliveries are dropped |
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
@@ -32,7 +32,7 @@
  * lane, both have to be read. Every read sets `readAtMs` of the lanes that it covers: a retry becomes due without a change of the
  * row, so its lane is read again once a second even while a read of the other finds more each time.
  *
- * Forgotten: it is no longer in memory. Each counter closes a race:
+ * Forgotten: it is no longer in memory. Each of these closes a race:
  * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
  * - A result that is stored during a read: the read may have found that delivery pending. If `stored` rose, the contents that came
  *   with the read are not used, and are read again when the delivery is picked.
@@ -40,6 +40,8 @@
  * - An enqueue by another process between two of this one: `version` follows an own enqueue only if nothing else raised it before.
  * - A person enables the hook or changes its URL, or a manual attempt is accepted, while attempts are under way: their outcomes count
  *   only in the `generation` in which they began.
+ * - A pause that is stored during a scan: the scan may have read the row before. It takes no row of a hook queue that was forgotten
+ *   since it began (`forgotten` in `hook-queue-table.ts`).
  * - Two reads that find the same delivery: its id is in `deliveryIds` already.
  * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
  *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.

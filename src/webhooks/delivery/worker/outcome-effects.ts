@@ -93,7 +93,7 @@ export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue
 
 /**
  * A scheduled attempt has ended, so the hook queue has had its turn: it leaves the memory if others of its owner wait for room, and
- * comes back behind them. One that has nothing left sleeps instead.
+ * comes back behind them. One of which nothing waits sleeps after its last attempt instead.
  */
 export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueueChange[] {
   if (!shouldMakeRoom(table, hookQueue)) return [];
@@ -103,12 +103,13 @@ export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueue
 }
 
 /** Whether the hook queue has been in memory for a while, may have more to send, and others of its owner wait for its place. */
-function shouldMakeRoom(table: HookQueueTable, { ownerId, state, deliveryIds, enteredAtMs }: HookQueue): boolean {
-  const { room, refusedAtMs, world } = table;
+function shouldMakeRoom(table: HookQueueTable, { hookId, ownerId, state, enteredAtMs }: HookQueue): boolean {
+  const { room, refusedAtMs, scheduler, world } = table;
   const nowMs = world.monotonicMs();
   const areOthersWaiting = nowMs - (refusedAtMs.get(ownerId) ?? Number.NEGATIVE_INFINITY) < WAITING_FOR_MS;
-  // The delivery of the attempt that has ended is one of them.
-  const mayHaveMore = state === 'loading' || (state === 'loaded' && deliveryIds.size > 1);
+  // What is under way keeps its place in memory in any case.
+  const isWaiting = scheduler.countWaiting(hookId, 'first') + scheduler.countWaiting(hookId, 'retry') > 0;
+  const mayHaveMore = state === 'loading' || (state === 'loaded' && isWaiting);
   return areOthersWaiting && !hasRoom(table, ownerId) && mayHaveMore && nowMs - enteredAtMs >= room.minStayMs;
 }
 
