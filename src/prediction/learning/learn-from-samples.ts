@@ -2,6 +2,7 @@
 import { migrations } from '../../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
 import type { Store } from '../../database/store.ts';
+import { withStoreClock } from '../../database/store-clock.ts';
 import { isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
@@ -82,7 +83,7 @@ async function readTable(store: Store, targetModel: string): Promise<ReadSamples
       appendObservation(table, observation);
       ids.push(id);
     }
-  return putAheadFirst({ table, ids }, realWorld.nowMs() + MAX_AHEAD_MS);
+  return putAheadFirst({ table, ids }, withStoreClock(realWorld, store).nowMs() + MAX_AHEAD_MS);
 }
 
 function putAheadFirst({ table, ids }: ReadSamples, latestMs: number): ReadSamples {
