@@ -71,3 +71,11 @@ forEachEngine(
     assert.equal(judgedRows, 30);
   },
 );
+
+forEachEngine('rows that are older than all that a training reads are not fresh after it', async (store, { place }) => {
+  const nowMs = Date.now();
+  await serveLearned(store, 200, nowMs);
+  await addDated(store, { count: 100, lastMs: nowMs - 3_600_000, firstId: 201 });
+  const { rows, lastSampleId } = await learnFromSamples({ place, targetModel: 'm' }, 200);
+  assert.deepEqual([rows, lastSampleId], [200, 300]);
+});
