@@ -25,7 +25,7 @@ export const referenceTextsZh: Texts<typeof referenceTexts> = {
     headers:
       '这些程序验证 gitcode 格式在 encryption_type 为 1 时的 X-GitCode-Signature-256 和 github 格式的 X-Hub-Signature-256，两者的算法相同。encryption_type 为 0（默认）时，gitcode 改为在 X-GitCode-Token 中发送密码，请以固定时间比较。gitee 和 gitlab 的接收端验证 webhook-signature，每种格式在两种取值下都有它。',
     usage:
-      '每个程序以密钥和请求头的值为参数，从标准输入读取正文；投递真实时以 0 退出。Shell 无法以固定时间比较，其程序只用于试验，请勿用于接收端。',
+      '每个程序以密钥和请求头的值为参数，从标准输入读取正文；投递真实时以 0 退出。命令行脚本无法以固定时间比较，只用于试验，请勿用于接收端。',
     standard: 'webhook-signature',
     standardLead:
       '它还覆盖时间；更换密钥后的一天内，每个密钥各有一个签名。程序的参数是密钥，以及请求头 webhook-id、webhook-timestamp 和 webhook-signature。其他语言请使用 Standard Webhooks 的库（https://www.standardwebhooks.com/）。',

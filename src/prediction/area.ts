@@ -138,7 +138,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
   const steady = withSteadyClock(world);
   const accuracy = createAccuracyWorker({ store, world, log, metrics, isClockTrusted: steady.isClockTrusted });
   registerAccuracyMetrics({ store, metrics, world });
-  const samples = createSampleKeeper({ store, world, log, metrics });
+  const samples = createSampleKeeper({ store, world: steady, log, metrics });
   const trainer = createTrainer({
     ...config,
     store,

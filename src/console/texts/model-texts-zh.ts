@@ -15,7 +15,7 @@ export const modelTextsZh: Texts<typeof modelTexts> = {
   outcomes: {
     published: '训练出更好的版本',
     kept: '已重新训练，没有改进',
-    untested: '未重新训练：最新样本均已被线上版本学习',
+    untested: '未重新训练：线上版本未学习的近期样本太少',
     overtaken: '已重新训练，但期间上线了另一个版本',
   },
   accuracy: '实时精度',

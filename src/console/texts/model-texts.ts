@@ -13,7 +13,7 @@ export const modelTexts = {
   outcomes: {
     published: 'A better version was learned',
     kept: 'Retrained, no improvement',
-    untested: 'Not retrained: no newest sample is new to the served version',
+    untested: 'Not retrained: too few recent samples are new to the served version',
     overtaken: 'Retrained, but another version was promoted meanwhile',
   } as Readonly<Record<string, string>>,
   accuracy: 'Live accuracy',

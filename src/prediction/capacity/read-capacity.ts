@@ -1,6 +1,7 @@
 /** Computes the capacity of a model's servers from the served version and stored samples. */
 import { migrations } from '../../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
+import { withStoreClock } from '../../database/store-clock.ts';
 import { Failure, type FailureCode, type FailureDetails, isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
@@ -73,7 +74,7 @@ async function find({ place, ...order }: CapacityOrder & CapacityPlace): Promise
     });
   const { version } = promoted;
   const model = decodeModel(await readModelFile(store, targetModel, version));
-  const nowMs = realWorld.nowMs();
+  const nowMs = withStoreClock(realWorld, store).nowMs();
   const stored = await listSamples(store, targetModel, { limit: MAX_SAMPLES, nowMs });
   const samples = stored.map(({ observation }) => observation);
   return { version, ...computeCapacity({ model, samples }, order, nowMs) };

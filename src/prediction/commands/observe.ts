@@ -34,11 +34,11 @@ const ROWS_AT_ONCE = 500;
 interface IntakePace {
   /** Mistakes are looked for in this many rows, before any of them is stored. */
   readonly checkedRows: number;
-  /** Rows are stored when the next one comes after this long, checked or not. */
-  readonly maxWaitMs: number;
+  /** Rows are stored after this long, checked or not. */
+  readonly maxWaitMs?: number;
 }
 
-const FILES: IntakePace = { checkedRows: 20_000, maxWaitMs: Number.POSITIVE_INFINITY };
+const FILES: IntakePace = { checkedRows: 20_000 };
 /** Standard input may be a program that goes on for days. */
 const STREAM: IntakePace = { checkedRows: 1000, maxWaitMs: 1000 };
 
@@ -82,11 +82,11 @@ async function observe(options: ObserveOptions): Promise<void> {
 
 /** Checks the first rows together, and stores all. */
 function createIntake(opened: CliStore, { checkedRows, maxWaitMs }: IntakePace) {
-  const readMs = () => opened.world.monotonicMs();
-  const showProgress = createProgress(readMs);
+  const showProgress = createProgress(() => opened.world.monotonicMs());
   let unchecked: Observation[] | undefined = [];
   let waiting: Observation[] = [];
-  let firstMs = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let stored = Promise.resolve();
   let accepted = 0;
 
   function check(): void {
@@ -94,22 +94,34 @@ function createIntake(opened: CliStore, { checkedRows, maxWaitMs }: IntakePace) 
     unchecked = undefined;
   }
 
-  async function flush(): Promise<void> {
-    for (let from = 0; from < waiting.length; from += ROWS_AT_ONCE) {
-      const rows = waiting.slice(from, from + ROWS_AT_ONCE);
-      await saveAll(opened, rows);
-      accepted += rows.length;
+  async function save(rows: readonly Observation[]): Promise<void> {
+    for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
+      const part = rows.slice(from, from + ROWS_AT_ONCE);
+      await saveAll(opened, part);
+      accepted += part.length;
       showProgress(`Taken: ${accepted} rows`);
     }
+  }
+
+  /** Stores what waits, after what is being stored. */
+  function flush(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    const rows = waiting;
     waiting = [];
+    stored = stored.then(() => save(rows));
+    // The next row or the end throws the error of a flush that the timer began.
+    stored.catch(() => {});
+    return stored;
   }
 
   return {
     async add(observation: Observation): Promise<void> {
-      if (waiting.push(observation) === 1) firstMs = readMs();
+      await stored;
+      waiting.push(observation);
       if (unchecked !== undefined && unchecked.push(observation) >= checkedRows) check();
-      const isFull = unchecked === undefined && waiting.length >= ROWS_AT_ONCE;
-      if (isFull || readMs() - firstMs >= maxWaitMs) await flush();
+      if (unchecked === undefined && waiting.length >= ROWS_AT_ONCE) await flush();
+      else if (maxWaitMs !== undefined) timer ??= setTimeout(() => void flush(), maxWaitMs).unref();
     },
     /** Returns the number of rows that were stored. */
     async finish(): Promise<number> {

@@ -20,3 +20,11 @@ test('a champion is not judged by rows that it has learned from, and gives way w
   assert.ok(challengerError < 0.6 * championError, `${challengerError} beside ${championError}`);
   assert.ok(winner !== undefined);
 });
+
+test('rows of a log that is older than what a champion has learned from test nothing, however many they are', () => {
+  const known = observePool({ rows: 300 });
+  const champion = trainModel('m@1', tabulate(known));
+  const log = observePool({ rows: 3000, seed: 2 });
+  const { judgedRows } = challengeChampion(tabulate([...log, ...known]), champion, (row) => row < log.length);
+  assert.equal(judgedRows, 0);
+});

@@ -23,6 +23,8 @@ export interface Challenge extends TestErrors {
 
 const TEST_SHARE = 0.2;
 const MAX_TEST_ROWS = 2000;
+/** The mean of fewer errors is chance; of fewer than a hundred rows in all, a fifth is enough. */
+const MIN_TEST_ROWS = 20;
 
 /**
  * `table` is in the order of time. Without a champion, the challenger must beat the prior. `isUnseen` says which rows the champion
@@ -45,22 +47,14 @@ export interface TestParameters extends TrainParameters {
   readonly isUnseen?: IsUnseen;
 }
 
-/**
- * Trains on all but the newest rows, and measures both models on these. Half of what the champion has not seen is trained on
- * (of an odd number, the smaller half): otherwise both models would have been trained on the same rows. Unseen rows that are
- * not among the newest, as those of an old log, test no model: they say nothing of what is asked now. With no others, nothing
- * is trained. A later training learns from them, and is tested on newer rows.
- */
+/** Trains on all but the test rows, and measures both models on these. Without test rows, nothing is trained. */
 export function testChallenger(
   table: ObservationTable,
   champion: LatencyModel,
   { isUnseen = () => true, ...parameters }: TestParameters,
 ): TestErrors {
   const rows = Array.from({ length: table.count }, (_, row) => row);
-  const firstNewest = table.count - Math.ceil(TEST_SHARE * table.count);
-  const unseen = rows.filter(isUnseen);
-  const newest = unseen.filter((row) => row >= firstNewest);
-  const testRows = newest.slice(-Math.min(MAX_TEST_ROWS, Math.ceil(unseen.length / 2)));
+  const testRows = listTestRows(rows, isUnseen);
   if (testRows.length === 0) return { judgedRows: 0, championError: 0, challengerError: 0 };
   const tested = new Set(testRows);
   const trainingRows = rows.filter((row) => !tested.has(row));
@@ -70,6 +64,25 @@ export function testChallenger(
     championError: measureError(champion, table, testRows),
     challengerError: measureError(challenger, table, testRows),
   };
+}
+
+/**
+ * The newest of the recent rows. Half of these are trained on (of an odd number, the smaller half): otherwise both models would
+ * have been trained on the same rows. Rows of an old log are not recent: they say nothing of what is asked now. Too few rows
+ * test nothing. A later training learns from all of them, and is tested on newer rows.
+ */
+function listTestRows(rows: readonly number[], isUnseen: IsUnseen): readonly number[] {
+  const fifth = Math.ceil(TEST_SHARE * rows.length);
+  const recent = listRecent(rows, isUnseen);
+  const testRows = recent.slice(-Math.min(MAX_TEST_ROWS, fifth, Math.ceil(recent.length / 2)));
+  return testRows.length < Math.min(MIN_TEST_ROWS, fifth) ? [] : testRows;
+}
+
+/** The unseen rows that are not older than the newest fifth of the seen ones. Reports come late, so some are older than the last. */
+function listRecent(rows: readonly number[], isUnseen: IsUnseen): readonly number[] {
+  const seen = rows.filter((row) => !isUnseen(row));
+  const firstRecent = seen.at(-Math.ceil(TEST_SHARE * seen.length)) ?? 0;
+  return rows.filter((row) => row >= firstRecent && isUnseen(row));
 }
 
 /** Whether the challenger is promoted. */

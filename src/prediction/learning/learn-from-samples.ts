@@ -2,12 +2,13 @@
 import { migrations } from '../../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
 import type { Store } from '../../database/store.ts';
+import { withStoreClock } from '../../database/store-clock.ts';
 import { isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld } from '../../world.ts';
 import type { LatencyModel } from '../model/model.ts';
 import { decodeModel } from '../model/model-codec.ts';
-import { MAX_AHEAD_MS, readSamplePages } from '../observations/sample-store.ts';
+import { MAX_AHEAD_MS, readLastSampleId, readSamplePages } from '../observations/sample-store.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from '../registry/model-store.ts';
 import { type PackedModel, packModel } from '../registry/publish-model.ts';
 import {
@@ -25,7 +26,7 @@ export interface TrainingOrder {
 
 export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
   readonly rows: number;
-  /** The highest id of a sample of the training: the sample that was added last. */
+  /** The sample that was added last when the training began; 0 without samples. */
   readonly lastSampleId: number;
   /** The version that was served when the training began; undefined when none was. */
   readonly championVersion: number | undefined;
@@ -35,13 +36,17 @@ export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
 
 const MAX_ROWS = 50_000;
 
-export async function learnFromSamples({ place, targetModel }: TrainingOrder): Promise<TrainingAnswer> {
+export async function learnFromSamples(
+  { place, targetModel }: TrainingOrder,
+  maxRows = MAX_ROWS,
+): Promise<TrainingAnswer> {
   await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
   const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
   const champion = promoted && (await readChampion(store, promoted));
   const seenId = champion === undefined ? 0 : findLastSampleId(promoted);
-  const { table, ids } = await readTable(store, targetModel);
-  const lastSampleId = ids.reduce((last, id) => Math.max(last, id), 0);
+  // Of all samples: those that are too old to be read must not stay fresh.
+  const lastSampleId = await readLastSampleId(store, targetModel);
+  const { table, ids } = await readTable(store, targetModel, { limit: maxRows, lastSampleId });
   const { winner, ...scores } = challengeChampion(table, champion, (row) => ids[row]! > seenId);
   const championVersion = promoted?.version;
   return { ...scores, rows: table.count, lastSampleId, championVersion, winner: winner && packModel(winner) };
@@ -61,7 +66,7 @@ async function readChampion(store: Store, { name, version }: ModelVersion): Prom
   }
 }
 
-/** The last added sample that the version was trained on; 0 for a version that was not trained on samples. */
+/** The sample that was added last when the version was trained; 0 for a version that was not trained on samples. */
 function findLastSampleId(version: ModelVersion | undefined): number {
   if (version === undefined) return 0;
   const { source } = JSON.parse(version.lineage) as { readonly source?: { readonly lastSampleId?: number } };
@@ -74,15 +79,21 @@ interface ReadSamples {
 }
 
 /** Reads the newest samples, oldest first. Samples with a time in the future count as the oldest. */
-async function readTable(store: Store, targetModel: string): Promise<ReadSamples> {
+async function readTable(
+  store: Store,
+  targetModel: string,
+  { limit, lastSampleId }: { readonly limit: number; readonly lastSampleId: number },
+): Promise<ReadSamples> {
   const table = createObservationTable();
   const ids: number[] = [];
-  for await (const page of readSamplePages(store, targetModel, { limit: MAX_ROWS }))
+  for await (const page of readSamplePages(store, targetModel, { limit }))
     for (const { id, observation } of page) {
+      // A row that comes during the reading stays fresh.
+      if (id > lastSampleId) continue;
       appendObservation(table, observation);
       ids.push(id);
     }
-  return putAheadFirst({ table, ids }, realWorld.nowMs() + MAX_AHEAD_MS);
+  return putAheadFirst({ table, ids }, withStoreClock(realWorld, store).nowMs() + MAX_AHEAD_MS);
 }
 
 function putAheadFirst({ table, ids }: ReadSamples, latestMs: number): ReadSamples {

@@ -23,7 +23,9 @@ const old = observePool({ rows: 2000, seed: 2 }).map((row, i) => ({
   ttftMs: 950 + (i % 101),
 }));
 
-async function addSamples(store: Store, rows: readonly (Observation & { readonly atMs: number })[]): Promise<void> {
+type DatedRow = Observation & { readonly atMs: number };
+
+async function addSamples(store: Store, rows: readonly DatedRow[]): Promise<void> {
   const ids = await store.makeIds(rows.length);
   await store.writeAll(insertSampleStatements(rows.map((observation, i) => ({ id: ids[i]!, observation }))));
 }
@@ -59,6 +61,35 @@ forEachEngine('an old log that is observed later does not decide what is served'
     live.map(({ atMs }) => atMs),
   );
 });
+
+/** Trains on the live rows, and then on what comes after them together with the old log. */
+async function trainAfterLog(store: Store, place: StorePlace, news: readonly DatedRow[]) {
+  const { sink, trainer } = openTrainer(store, place);
+  await sink.report(reportRows(live));
+  await trainer.runRound();
+  await addSamples(store, old.slice(0, 1000));
+  await addSamples(store, news);
+  await trainer.runRound();
+  await trainer.stop();
+  return (await listLastTrainings(store)).get('m')!.outcome;
+}
+
+const follow = (row: Observation) => ({ ...row, atMs: row.atMs! + live.length * 500 });
+
+forEachEngine('the few rows that came with an old log decide nothing', async (store, { place }) => {
+  const news = live.slice(0, 3).map(follow);
+  assert.equal(await trainAfterLog(store, place, news), 'untested');
+});
+
+forEachEngine(
+  'half of the rows that came with an old log are learned from, and half test',
+  async (store, { place }) => {
+    const slow = live.slice(0, 200).map((row) => ({ ...follow(row), ttftMs: 3 * row.ttftMs }));
+    assert.equal(await trainAfterLog(store, place, slow), 'published');
+    const { lineage } = (await listModelVersions(store, 'm')).find(({ isPromoted }) => isPromoted)!;
+    assert.equal(JSON.parse(lineage).source.judgedRows, 100);
+  },
+);
 
 forEachEngine('rows that a clock ahead has dated do not hold up the next version', async (store, { place }) => {
   const { trainer } = openTrainer(store, place);

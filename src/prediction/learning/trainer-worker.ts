@@ -144,8 +144,7 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
     countTraining(targetModel, outcome);
     const scores = { judgedRows, championError, challengerError };
     const fields = { model: targetModel, rows, outcome, ...scores };
-    if (outcome === 'untested')
-      log.info(fields, 'Trained no model: the served one has learned from all of the newest samples');
+    if (outcome === 'untested') log.info(fields, 'Trained no model: too few recent samples are new to the served one');
     else log.info(fields, 'Trained a model on the observed requests');
   };
 }
@@ -153,7 +152,7 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
 export function createTrainingCounter(metrics: Metrics): (targetModel: string, outcome: TrainingOutcome) => void {
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; untested (it stays too) when it has learned from all of the newest samples, as after an old log was observed; overtaken when another version was promoted meanwhile, and stays.',
+    help: 'Trainings by outcome: published; kept (the served model stays) when the new model was not better; untested (it stays too) when too few recent samples are new to it, as after an old log was observed; overtaken when another version was promoted meanwhile, and stays.',
     labelNames: ['model', 'outcome'],
     registers: [metrics],
   });

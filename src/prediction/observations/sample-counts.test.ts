@@ -1,6 +1,7 @@
 /** Which samples there are, and which stay. */
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
+import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import {
   dispatched,
   finished,
@@ -10,6 +11,7 @@ import {
   whole,
 } from '../../../test/support/prediction/observation-sink.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
+import { withSteadyClock } from '../../steady-clock.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { WholeObservation } from '../schema/observation-event.ts';
 import { type FreshSamplesPage, listFreshSamples, listSampledModels } from './sample-count-store.ts';
@@ -69,6 +71,22 @@ forEachEngine('thinning takes rows that a clock ahead has dated for the oldest',
   assert.deepEqual([count('right'), count('ahead')], [100, 7]);
 });
 
+forEachEngine('a clock that is a day behind, and that nothing has confirmed yet, thins no new rows', async (store) => {
+  const world = withSteadyClock(createStillWorld());
+  const keeper = createSampleKeeper({ store, world, log: createLog('silent'), metrics: new Registry() });
+  const { newest, perServerAndLoadClass } = SAMPLE_LIMITS;
+  const newMs = world.nowMs() + 86_400_000;
+  const times = Array.from({ length: newest + 5000 }, (_, i) => (i < newest ? newMs : world.nowMs()) - i);
+  const ids = await store.makeIds(times.length);
+  await store.writeAll(
+    insertSampleStatements(times.map((atMs, i) => ({ id: ids[i]!, observation: { ...whole, atMs } }))),
+  );
+  await keeper.runRound();
+  const kept = await listSamples(store, 'm', { limit: times.length });
+  const newRows = kept.filter(({ observation }) => observation.atMs > newMs - newest);
+  assert.deepEqual([newRows.length, kept.length <= newest + perServerAndLoadClass], [newest, true]);
+});
+
 forEachEngine('a request that is dated ahead counts from the report of its dispatch', async (store) => {
   const { sink, world } = openSink(store);
   const reportedMs = world.nowMs();
@@ -97,7 +115,7 @@ forEachEngine(
   async (store) => {
     const metrics = new Registry();
     const { sink, world } = openSink(store);
-    const keeper = createSampleKeeper({ store, world, log: createLog('silent'), metrics });
+    const keeper = createSampleKeeper({ store, world: withSteadyClock(world), log: createLog('silent'), metrics });
     await sink.report(Array.from({ length: 30 }, () => ({ ...whole, requestId: '' })));
     const busy = { ...input, numRequestWaiting: 9 };
     await sink.report(Array.from({ length: 5 }, () => ({ ...whole, requestId: '', input: busy })));
@@ -116,8 +134,13 @@ forEachEngine(
 );
 
 forEachEngine('samples that another process or a command adds are thinned within an hour', async (store) => {
-  const { world } = openSink(store);
-  const keeper = createSampleKeeper({ store, world, log: createLog('silent'), metrics: new Registry() });
+  const world = createStillWorld();
+  const keeper = createSampleKeeper({
+    store,
+    world: withSteadyClock(world),
+    log: createLog('silent'),
+    metrics: new Registry(),
+  });
   const add = async (count: number) => {
     const ids = await store.makeIds(count);
     await store.writeAll(insertSampleStatements(ids.map((id) => ({ id, observation: whole }))));

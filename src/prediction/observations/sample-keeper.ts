@@ -4,11 +4,11 @@
  */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
+import type { SteadyWorld } from '../../steady-clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
-import type { World } from '../../world.ts';
 import { describeLoadClass } from './load-class.ts';
 import { listSampledModels } from './sample-count-store.ts';
 import { hasNewSamples, type LoadClassCount, type SampleLimits, thinModelSamples } from './sample-store.ts';
@@ -36,7 +36,7 @@ export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndLoadCla
 
 export interface SampleKeeperDependencies {
   readonly store: Store;
-  readonly world: World;
+  readonly world: SteadyWorld;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -50,8 +50,9 @@ export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperD
 
   async function thin(targetModel: string): Promise<void> {
     added.delete(targetModel);
-    const thinning = { ...SAMPLE_LIMITS, nowMs: world.nowMs() };
-    const { removed, kept, lastId } = await thinModelSamples(store, targetModel, thinning);
+    // By a clock that is behind, the newest rows would be dated ahead, and be deleted first.
+    const dating = world.isClockTrusted() ? { nowMs: world.nowMs() } : {};
+    const { removed, kept, lastId } = await thinModelSamples(store, targetModel, { ...SAMPLE_LIMITS, ...dating });
     setBounded(lastIds, targetModel, lastId);
     showCounts(targetModel, kept);
     if (removed > 0) log.debug({ model: targetModel, removed }, 'Thinned the samples');

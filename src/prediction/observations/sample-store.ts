@@ -262,6 +262,12 @@ export const thinSamplesProcedure: Procedure<Thinning & { readonly targetModel: 
     },
   );
 
+/** The sample of a model that was added last; 0 without samples. */
+export async function readLastSampleId(store: Store, targetModel: string): Promise<number> {
+  const [last] = await store.read(firstOfAddedSql, [targetModel, 0]);
+  return last?.id ?? 0;
+}
+
 /** Whether at least `count` samples of a model were added after this one. */
 export async function hasNewSamples(
   store: Store,

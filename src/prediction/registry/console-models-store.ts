@@ -68,7 +68,7 @@ export async function countLoadClasses(store: Store, name: string, nowMs: number
 
 export interface LastTraining {
   readonly atMs: number;
-  /** `published`; `kept` when the new model was not better, and `untested` when no new row tests it; or `overtaken`. */
+  /** `published`; `kept` when the new model was not better, and `untested` when too few new rows test it; or `overtaken`. */
   readonly outcome: string;
 }
 
