@@ -103,7 +103,7 @@ function toMessage(event: Event): object {
 
 function describeFailure(error: unknown): Failure {
   const { code, metadata } = error as Partial<ServiceError>;
-  const retryAfterMs = Number(metadata?.get('grpc-retry-pushback-ms')[0] ?? 0);
+  const pushbackMs = Number(metadata?.get('grpc-retry-pushback-ms')[0]);
   // The service cannot read the batch. UNIMPLEMENTED is not final: grpc-js makes it of the 404 of a proxy without a route.
-  return { isFinal: code === status.INVALID_ARGUMENT, retryAfterMs };
+  return { isFinal: code === status.INVALID_ARGUMENT, retryAfterMs: Number.isFinite(pushbackMs) ? pushbackMs : 0 };
 }

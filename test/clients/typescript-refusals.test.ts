@@ -167,6 +167,22 @@ function takeOne(stream: ServerHttp2Stream): void {
   stream.end(Buffer.from([0, 0, 0, 0, 2, 8, 1]));
 }
 
+test('connectGrpc() waits a second when something says with no number when to try again', async () => {
+  const cameMs: number[] = [];
+  await using service = await startGrpcReports((_call, done) => {
+    cameMs.push(performance.now());
+    const metadata = new Metadata();
+    metadata.set('grpc-retry-pushback-ms', 'later');
+    if (cameMs.length > 1) done(null, Buffer.from([8, 1]));
+    else done({ code: status.UNAVAILABLE, details: 'the reason', metadata });
+  });
+  const client = connectGrpc(service.address);
+  client.report(EVENT);
+  await waitUntil(() => client.stats().accepted === 1);
+  assert.ok(cameMs[1]! - cameMs[0]! >= 990, `after ${cameMs[1]! - cameMs[0]!} ms`);
+  await client.close();
+});
+
 async function startGrpcReports(take: (call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>) => void) {
   const server = new Server();
   const reportBatch = {
