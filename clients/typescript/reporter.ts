@@ -87,6 +87,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
         return;
       }
       try {
+        checkTexts(event);
         waiting.push(transport.encode(event));
         sending ??= sendAll();
       } catch (error) {
@@ -102,6 +103,13 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       return { ...reported };
     },
   };
+}
+
+/** Throws at half a surrogate pair: the service cannot read it, and would refuse the whole batch. */
+function checkTexts(value: unknown): void {
+  if (typeof value === 'string' && !value.isWellFormed())
+    throw new Error(`Cannot encode ${JSON.stringify(value)}: it has half a surrogate pair`);
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(checkTexts);
 }
 
 /** Does not keep the process alive. The signal ends a pause that began before it. */
