@@ -13,7 +13,7 @@ import (
 const (
 	maxReasons = 100
 	retryDelay = time.Second
-	// What asks for a longer pause is asked again after this.
+	// The longest pause, even if the answer asks for a longer one.
 	longestRetryDelay = 5 * time.Minute
 )
 

@@ -163,7 +163,7 @@ func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	}
 }
 
-// settleFailure drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already.
+// settleFailure drops a batch that can never be taken. Any other batch is sent again, which is safe: the service refuses what it already has.
 func (r *reporter) settleFailure(events int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
