@@ -15,8 +15,6 @@ import { createReporter, type Failure, type Taken } from './reporter.ts';
 
 const PROTO = fileURLToPath(new URL('../../proto', import.meta.url));
 const REPORT_WITHIN_MS = 5000;
-/** The service cannot read the batch, or does not know the method. */
-const FINAL_CODES: readonly number[] = [status.INVALID_ARGUMENT, status.UNIMPLEMENTED];
 const CHANNEL_OPTIONS = {
   // A connection that fell silent is replaced within 15 s. TCP alone may take a quarter of an hour to find out.
   'grpc.keepalive_time_ms': 10_000,
@@ -105,6 +103,7 @@ function toMessage(event: Event): object {
 
 function describeFailure(error: unknown): Failure {
   const { code, metadata } = error as Partial<ServiceError>;
-  const retryAfterMs = Number(metadata?.get('grpc-retry-pushback-ms')[0] ?? 0);
-  return { isFinal: code !== undefined && FINAL_CODES.includes(code), retryAfterMs };
+  const pushbackMs = Number(metadata?.get('grpc-retry-pushback-ms')[0]);
+  // The service cannot read the batch. UNIMPLEMENTED is not final: grpc-js makes it of the 404 of a proxy without a route.
+  return { isFinal: code === status.INVALID_ARGUMENT, retryAfterMs: Number.isFinite(pushbackMs) ? pushbackMs : 0 };
 }

@@ -4,8 +4,8 @@ import type { Client, Event, ReportOptions } from './messages.ts';
 import { createReporter, type Failure } from './reporter.ts';
 
 const REPORT_WITHIN_MS = 5000;
-/** The service cannot read the batch, it is too large, or the service does not know the method. */
-const FINAL_STATUSES: readonly number[] = [400, 413, 501];
+/** The service cannot read the batch, or it is too large. */
+const FINAL_STATUSES: readonly number[] = [400, 413];
 
 export interface HttpOptions extends ReportOptions {
   readonly token?: string;

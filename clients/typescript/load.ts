@@ -11,15 +11,18 @@ const EXPLORE_AFTER = 50;
 
 export interface Load {
   setMetrics(address: string, metrics: Metrics): void;
-  /** Each candidate twice: input i is candidate i as loaded as it is, input i + n the same candidate idle. */
+  /** Each candidate twice: input i is candidate i with its present load, input i + n the same candidate idle. */
   ask(promptTokens: number, candidates: readonly string[]): Input[];
   /**
    * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
-   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer
-   * or with old metrics, and returns undefined when there is no other.
+   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer,
+   * nor one with old metrics unless those of all are old, and returns undefined when there is no other.
    */
   choose(candidates: readonly string[], outputs: readonly Output[]): number | undefined;
-  /** The best candidate without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen. */
+  /**
+   * The best candidate without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen unless
+   * those of all are old.
+   */
   chooseLeastLoaded(candidates: readonly string[]): number;
   /** Counts a request as under way; the function that it returns counts its end. */
   dispatch(address: string, promptTokens: number): (outputTokens: number) => void;

@@ -8,7 +8,7 @@ const MAX_WAITING = 10_000;
 /** Events of this time share a batch. */
 const SEND_EVERY_MS = 100;
 const RETRY_AFTER_MS = 1000;
-/** What asks for a longer pause, such as a proxy in maintenance, is asked again after this. */
+/** The longest pause, even if the answer asks for a longer one. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 const CLOSE_WITHIN_MS = 5000;
 
@@ -58,13 +58,13 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       return batch.length === MAX_BATCH || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       lastError = error;
-      // What it throws ends nothing.
+      // An `onError` that throws must not stop the reporter.
       if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
       return settle(transport.describeFailure(error), batch.length);
     }
   }
 
-  /** Drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already. */
+  /** Drops a batch that can never be taken. Any other batch is sent again, which is safe: the service refuses what it already has. */
   function settle({ isFinal, retryAfterMs }: Failure, count: number): number {
     if (isFinal) reported.dropped += waiting.splice(0, count).length;
     if (isFinal && closing.signal.aborted) return 0;
@@ -87,6 +87,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
         return;
       }
       try {
+        checkTexts(event);
         waiting.push(transport.encode(event));
         sending ??= sendAll();
       } catch (error) {
@@ -102,6 +103,13 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       return { ...reported };
     },
   };
+}
+
+/** Throws at half a surrogate pair: the service cannot read it, and would refuse the whole batch. */
+function checkTexts(value: unknown): void {
+  if (typeof value === 'string' && !value.isWellFormed())
+    throw new Error(`Cannot encode ${JSON.stringify(value)}: it has half a surrogate pair`);
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(checkTexts);
 }
 
 /** Does not keep the process alive. The signal ends a pause that began before it. */

@@ -1,6 +1,9 @@
 /** What becomes of batches of `clients/typescript` that a service refuses as a whole, or that something else answers. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { createServer, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
@@ -23,7 +26,7 @@ function startRefusing(refuse: (response: ServerResponse) => void) {
   });
 }
 
-for (const code of [400, 413, 501])
+for (const code of [400, 413])
   test(`connectHttp() drops and counts a batch that is refused with ${code}, and sends the next`, async () => {
     await using service = await startRefusing((response) => response.writeHead(code).end('the reason'));
     const errors: unknown[] = [];
@@ -34,6 +37,17 @@ for (const code of [400, 413, 501])
     assert.match(String(errors[0]), /the reason/);
     client.report(EVENT);
     assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 1 });
+  });
+
+for (const code of [404, 501])
+  test(`connectHttp() keeps a batch that a service or proxy without the method answers with ${code}`, async () => {
+    await using service = await startRefusing((response) => response.writeHead(code).end('the reason'));
+    const errors: unknown[] = [];
+    const client = connectHttp(service.url, { onError: (error) => void errors.push(error) });
+    client.report(EVENT);
+    await waitUntil(() => errors.length > 0);
+    assert.match(String(errors[0]), /the reason/);
+    assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 0 });
   });
 
 for (const answer of ['{}', 'null', '{"accepted":"many","refused":"0"}', '{"accepted":1.5,"refused":0}'])
@@ -103,7 +117,7 @@ test('an event that cannot be encoded is refused, and the others are sent', asyn
 });
 
 test('connectGrpc() drops what no later attempt can bring, and tries again when the service says', async () => {
-  const codes = [status.INVALID_ARGUMENT, status.UNIMPLEMENTED, status.UNAVAILABLE];
+  const codes = [status.INVALID_ARGUMENT, status.UNAVAILABLE];
   const cameMs: number[] = [];
   await using service = await startGrpcReports((_call, done) => {
     const code = codes[cameMs.length];
@@ -115,15 +129,58 @@ test('connectGrpc() drops what no later attempt can bring, and tries again when 
   });
   const client = connectGrpc(service.address);
   client.report(UNENCODABLE);
-  for (const dropped of [1, 2]) {
-    client.report(EVENT);
-    await waitUntil(() => client.stats().dropped === dropped);
-    assert.match(String(client.stats().error), /the reason/);
-  }
+  client.report(EVENT);
+  await waitUntil(() => client.stats().dropped === 1);
+  assert.match(String(client.stats().error), /the reason/);
   client.report(EVENT);
   await waitUntil(() => client.stats().accepted === 1);
-  assert.ok(cameMs[3]! - cameMs[2]! >= 1990, `after ${cameMs[3]! - cameMs[2]!} ms`);
-  assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 2 });
+  assert.ok(cameMs[2]! - cameMs[1]! >= 1990, `after ${cameMs[2]! - cameMs[1]!} ms`);
+  assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 1 });
+});
+
+test('connectGrpc() keeps a batch that a proxy without a route answers with 404', async () => {
+  await using service = await startBehindProxy();
+  const errors: unknown[] = [];
+  const client = connectGrpc(service.address, { onError: (error) => void errors.push(error) });
+  client.report(EVENT);
+  await waitUntil(() => errors.length > 0);
+  assert.match(String(errors[0]), /404/);
+  assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 0 });
+});
+
+/** Starts a proxy that has no route at the first call and answers it with 404; it takes an event of the others. */
+async function startBehindProxy() {
+  const server = createServer();
+  let calls = 0;
+  server.on('stream', (stream) => {
+    if (calls++ === 0) stream.respond({ ':status': 404 }, { endStream: true });
+    else takeOne(stream);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { address: `127.0.0.1:${port}`, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
+function takeOne(stream: ServerHttp2Stream): void {
+  stream.respond({ 'content-type': 'application/grpc' }, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+  stream.end(Buffer.from([0, 0, 0, 0, 2, 8, 1]));
+}
+
+test('connectGrpc() waits a second when something says with no number when to try again', async () => {
+  const cameMs: number[] = [];
+  await using service = await startGrpcReports((_call, done) => {
+    cameMs.push(performance.now());
+    const metadata = new Metadata();
+    metadata.set('grpc-retry-pushback-ms', 'later');
+    if (cameMs.length > 1) done(null, Buffer.from([8, 1]));
+    else done({ code: status.UNAVAILABLE, details: 'the reason', metadata });
+  });
+  const client = connectGrpc(service.address);
+  client.report(EVENT);
+  await waitUntil(() => client.stats().accepted === 1);
+  assert.ok(cameMs[1]! - cameMs[0]! >= 990, `after ${cameMs[1]! - cameMs[0]!} ms`);
+  await client.close();
 });
 
 async function startGrpcReports(take: (call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>) => void) {

@@ -96,6 +96,16 @@ test('the TypeScript client tells while it runs that its token may not report', 
   }
 });
 
+test('the TypeScript client refuses half a surrogate pair, which would fail all events of its batch', async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  for (const client of [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)]) {
+    const router = createRouter({ client, model: 'qwen3-32b\ud83d', deadlineMs: 30_000 });
+    (await router.choose(1000, ['10.0.0.1'])).firstToken(120);
+    assert.match(String(router.stats().error), /surrogate/);
+    assert.deepEqual(await router.close(), { accepted: 1, refused: 1, dropped: 0 });
+  }
+});
+
 test('the TypeScript client counts what a service took before it was killed', async () => {
   await using program = await startProgram({ PARTS: 'prediction' });
   const clients = [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)];

@@ -116,8 +116,7 @@ func (l *load) of(address string) *server {
 	return known
 }
 
-// question asks about each candidate twice: as loaded as it is, and idle. Input i is candidate i, input i + n is the
-// same candidate idle.
+// question asks about each candidate twice: input i is candidate i with its present load, input i + n the same candidate idle.
 func (l *load) question(promptTokens int32, candidates []Candidate) []*predictionv1.PredictInput {
 	l.forgetUnused()
 	n := len(candidates)
@@ -152,8 +151,8 @@ func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predict
 
 // leastScore chooses by the score of docs/how-to/route.md: the time of the request itself, and what it costs those who are there.
 // A candidate that was not chosen for long comes first, so that it is measured again. Of candidates within 5 % of the least score,
-// the one with the fewest requests since its last metrics is chosen. A candidate without an answer, or with old metrics, is not
-// chosen; the result is -1 when there is no other.
+// the one with the fewest requests since its last metrics is chosen. A candidate without an answer is not
+// chosen, nor one with old metrics unless those of all are old; the result is -1 when there is no other.
 func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
 	byID := make(map[int32]*predictionv1.PredictOutput, len(outputs))
 	for _, output := range outputs {
@@ -215,7 +214,8 @@ func (l *load) neglected(candidates []Candidate, scores []float64) int {
 	return -1
 }
 
-// leastLoaded chooses without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen.
+// leastLoaded chooses without predictions: the fewest requests, waiting and under way. One with old metrics is not
+// chosen unless those of all are old.
 func (l *load) leastLoaded(candidates []Candidate) int {
 	best, least := -1, int32(0)
 	old := l.findOld(candidates)

@@ -13,7 +13,7 @@ import (
 const (
 	maxReasons = 100
 	retryDelay = time.Second
-	// What asks for a longer pause is asked again after this.
+	// The longest pause, even if the answer asks for a longer one.
 	longestRetryDelay = 5 * time.Minute
 )
 
@@ -36,10 +36,10 @@ func (r *Reported) addReason(reason string) {
 	}
 }
 
-// isFinal says that no later attempt can succeed: the service cannot read the batch, or does not know the method.
+// isFinal says that no later attempt can succeed: the service cannot read the batch. Unimplemented is not final:
+// grpc-go makes it of the 404 of a proxy without a route.
 func isFinal(err error) bool {
-	code := status.Code(err)
-	return code == codes.InvalidArgument || code == codes.Unimplemented
+	return status.Code(err) == codes.InvalidArgument
 }
 
 // retryIn is the time to the next attempt: what the service asks for, but a second at least. Gateways do not come back all at once.

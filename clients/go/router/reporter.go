@@ -52,7 +52,13 @@ type reporter struct {
 
 func startReporter(connection grpc.ClientConnInterface, onError func(error)) *reporter {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &reporter{
+	r := newReporter(connection, onError, cancel)
+	go r.run(ctx)
+	return r
+}
+
+func newReporter(connection grpc.ClientConnInterface, onError func(error), cancel context.CancelFunc) *reporter {
+	return &reporter{
 		client:  observationv1.NewObservationServiceClient(connection),
 		onError: onError,
 		cancel:  cancel,
@@ -60,8 +66,6 @@ func startReporter(connection grpc.ClientConnInterface, onError func(error)) *re
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
-	go r.run(ctx)
-	return r
 }
 
 func (r *reporter) run(ctx context.Context) {
@@ -159,7 +163,7 @@ func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	}
 }
 
-// settleFailure drops a batch that can never be taken. Another one waits: the service refuses an event that it has taken already.
+// settleFailure drops a batch that can never be taken. Any other batch is sent again, which is safe: the service refuses what it already has.
 func (r *reporter) settleFailure(events int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,11 +3,15 @@ package router
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/h2c"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -36,8 +40,13 @@ func takeAll(_ context.Context, events []*observationv1.Event) (*observationv1.R
 	return &observationv1.ReportResponse{Accepted: int64(len(events))}, nil
 }
 
-// startReports returns a reporter whose service takes reports with take.
+// startReports returns a reporter to this service.
 func startReports(t *testing.T, service *observations, onError func(error)) *reporter {
+	t.Helper()
+	return startReporter(startService(t, service), onError)
+}
+
+func startService(t *testing.T, service *observations) *grpc.ClientConn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,21 +56,22 @@ func startReports(t *testing.T, service *observations, onError func(error)) *rep
 	observationv1.RegisterObservationServiceServer(server, service)
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
-	return startReporter(connect(t, listener.Addr().String()), onError)
+	return connect(t, listener.Addr().String())
 }
 
 func TestFullBatchesFollowEachOtherWithoutAPause(t *testing.T) {
-	reporter := startReports(t, &observations{take: takeAll}, nil)
-	start := time.Now()
+	reporter := newReporter(startService(t, &observations{take: takeAll}), nil, func() {})
 	for i := 0; i < maxWaiting; i++ {
 		reporter.firstToken("r", 1)
 	}
-	for reporter.stats().Accepted < maxWaiting {
-		time.Sleep(time.Millisecond)
+	pauses := 0
+	for i := 0; i < maxWaiting/maxBatch; i++ {
+		if reporter.trySend(context.Background()) > 0 {
+			pauses++
+		}
 	}
-	// With a pause after each batch it takes at least as long as 19 of them.
-	if took := time.Since(start); took > maxWaiting/maxBatch*sendEvery/2 {
-		t.Errorf("took %v", took)
+	if accepted := reporter.stats().Accepted; accepted != maxWaiting || pauses != 0 {
+		t.Errorf("%d events were accepted, with %d pauses", accepted, pauses)
 	}
 }
 
@@ -79,18 +89,40 @@ func refuse(header metadata.MD, refusals ...codes.Code) func(context.Context, []
 }
 
 func TestABatchThatCanNeverBeTakenIsDroppedWithItsReason(t *testing.T) {
-	for _, code := range []codes.Code{codes.InvalidArgument, codes.Unimplemented} {
-		errs := make(chan error, 10)
-		reporter := startReports(t, &observations{take: refuse(nil, code)}, func(err error) { errs <- err })
-		reporter.firstToken("r", 1)
-		err := <-errs
-		if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != code {
-			t.Errorf("%+v, %v", stats, err)
+	errs := make(chan error, 10)
+	take := refuse(nil, codes.InvalidArgument)
+	reporter := startReports(t, &observations{take: take}, func(err error) { errs <- err })
+	reporter.firstToken("r", 1)
+	err := <-errs
+	if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != codes.InvalidArgument {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	reporter.firstToken("r", 1)
+	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 1 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func TestABatchWaitsThatAProxyWithoutARouteAnswersWith404(t *testing.T) {
+	service := grpc.NewServer()
+	observationv1.RegisterObservationServiceServer(service, &observations{take: takeAll})
+	calls := 0
+	proxy := httptest.NewServer(h2c.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls == 1 {
+			w.WriteHeader(http.StatusNotFound)
+			return
 		}
-		reporter.firstToken("r", 1)
-		if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 1 {
-			t.Errorf("reported %+v, %v", reported, err)
-		}
+		service.ServeHTTP(w, r)
+	}), &http2.Server{}))
+	t.Cleanup(proxy.CloseClientConnections)
+	errs := make(chan error, 10)
+	reporter := startReporter(connect(t, proxy.Listener.Addr().String()), func(err error) { errs <- err })
+	reporter.firstToken("r", 1)
+	if err := <-errs; status.Code(err) != codes.Unimplemented {
+		t.Errorf("OnError got %v", err)
+	}
+	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
 	}
 }
 

@@ -61,8 +61,8 @@ class ClientTest(unittest.TestCase):
             Client(url, token="a\nb").predict("qwen3-32b", [Input()])
 
     def test_events_that_json_cannot_carry_are_refused(self):
-        reported = Client().report([first_token("r1", float("nan")), {"finished": object()}])
-        self.assertEqual((reported.accepted, reported.refused), (0, 2))
+        reported = Client().report([first_token("r1", float("nan")), {"finished": object()}, first_token("\ud83d", 1.0)])
+        self.assertEqual((reported.accepted, reported.refused), (0, 3))
         self.assertEqual(reported.reasons[0], "cannot encode the event: Out of range float values are not JSON compliant")
 
     def test_a_refusal_says_when_the_service_wants_the_next_try(self):

@@ -90,6 +90,12 @@ class RouterTest(unittest.TestCase):
             asyncio.run(create_router(self, url=url, deadline=0.02).choose_replicas(replicas(), pending))
         self.assertTrue(pending.routing_context.should_backoff)
 
+    def test_sends_a_token_in_clear_only_where_it_is_allowed(self):
+        options = {"url": "http://trivet.example:8080", "token": "secret"}
+        with self.assertRaisesRegex(ValueError, "allows_token_in_clear"):
+            create_router(self, **options)
+        create_router(self, **options, allows_token_in_clear=True)
+
     def test_needs_the_name_of_the_model(self):
         with self.assertRaisesRegex(ValueError, "must name the model"):
             TrivetRequestRouter().initialize_state()

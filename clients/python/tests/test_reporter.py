@@ -17,6 +17,12 @@ class ReporterTest(unittest.TestCase):
         reporter.send([{"finished": {}}])
         self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
 
+    def test_keeps_events_while_a_proxy_has_no_route_to_the_service(self):
+        # Libraries of gRPC make this code of the 404 of a proxy.
+        reporter = Reporter(Away(failures=1, code="unimplemented"), interval=0.01)
+        reporter.send([{"finished": {}}])
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
+
     def test_drops_and_counts_events_beyond_its_capacity_and_after_its_end(self):
         client = Away(failures=10**6)
         reporter = Reporter(client, interval=0.01, capacity=3)

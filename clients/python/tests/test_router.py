@@ -76,6 +76,16 @@ class RouterTest(unittest.TestCase):
         self.assertEqual(first["firstToken"]["ttftMillis"], 250.0)
         self.assertEqual((finished["finished"]["tpotMillis"], finished["finished"]["outputTokens"]), (20.0, 101))
 
+    def test_reports_a_dispatch_once(self):
+        client = Recorder()
+        router = create_router(client, self)
+        choice = router.choose(1200, POOL)
+        choice.dispatched()
+        choice.dispatched()
+        choice.first_token(0.25)
+        router.close()
+        self.assertEqual([kind for event in client.events for kind in event], ["dispatched", "firstToken"])
+
     def test_asks_about_each_server_loaded_and_idle_with_what_it_has_sent_itself(self):
         client = Recorder({"10.0.0.1": 10.0})
         router = create_router(client, self)

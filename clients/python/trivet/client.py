@@ -15,7 +15,7 @@ from .messages import Answer, Event, Input, Reported, encode, report_encoded
 _PREDICT = "/prediction.v1.PredictionService/Predict"
 _REPORT = "/observation.v1.ObservationService/ReportBatch"
 _REPORT_SECONDS = 10.0
-#: What asks for a longer pause, such as a proxy in maintenance, is asked again after this.
+#: The longest pause, even if the answer asks for a longer one.
 _LONGEST_RETRY_AFTER = 300.0
 _Decoded = TypeVar("_Decoded")
 

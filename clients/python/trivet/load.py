@@ -104,7 +104,7 @@ class Load:
         }
 
     def ask(self, prompt_tokens: int, candidates: Sequence[Candidate]) -> List[Input]:
-        """Each candidate twice: input i is candidate i as loaded as it is, input i + n the same candidate idle."""
+        """Each candidate twice: input i is candidate i with its present load, input i + n the same candidate idle."""
         self._end_unended()
         self._forget_unused()
         loaded = [self._loaded(i, prompt_tokens, candidate) for i, candidate in enumerate(candidates)]
@@ -130,7 +130,8 @@ class Load:
         )
 
     def rank(self, candidates: Sequence[Candidate], predictions: Mapping[int, Prediction]) -> List[int]:
-        """The positions of the candidates, best first. Those without a prediction, or with old metrics, come last.
+        """The positions of the candidates, best first. Those without a prediction come last, and those
+        with old metrics unless those of all are old.
 
         Of the others, a candidate that was not chosen for long comes first, so that it is measured again. Otherwise, of those within 5 % of the
         least score, the one with the fewest requests since its last metrics comes first.
@@ -166,7 +167,7 @@ class Load:
     def rank_by_load(self, candidates: Sequence[Candidate]) -> List[int]:
         """The positions of the candidates without predictions: the fewest requests, waiting and under way, first.
 
-        Those with old metrics come last.
+        Those with old metrics come last unless those of all are old.
         """
         old = self._find_old(candidates)
 

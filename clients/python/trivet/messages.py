@@ -104,8 +104,10 @@ class Asker(Protocol):
 
 
 def encode(value: Any) -> str:
-    """Writes a message as JSON. Raises TypeError or ValueError for what JSON cannot carry, such as NaN."""
-    return json.dumps(value, default=_to_number, allow_nan=False)
+    """Writes a message as JSON. Raises TypeError or ValueError for what JSON cannot carry, such as NaN or half a surrogate pair."""
+    text = json.dumps(value, default=_to_number, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    return text
 
 
 def _to_number(value: Any) -> Any:

@@ -51,13 +51,15 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         deadline: float = 0.05,
         waiting_stat: str = "num_requests_waiting",
         kv_cache_stat: str = "kv_cache_usage",
+        allows_token_in_clear: bool = False,
         **_others: Any,
     ) -> None:
         """Takes `request_router_kwargs`. The two stats are names in what the replica's record_routing_stats() returns."""
         if not model:
             raise ValueError("request_router_kwargs must name the model, for example {'model': 'qwen3-32b'}")
+        client = Client(url, token=token, deadline=deadline, allows_token_in_clear=allows_token_in_clear)
         # Ray does not tell when stats were read, and takes dead replicas out by itself.
-        self._trivet = Router(Client(url, token=token, deadline=deadline), model, max_metrics_age=math.inf)
+        self._trivet = Router(client, model, max_metrics_age=math.inf)
         self._stats = (waiting_stat, kv_cache_stat)
         self._seen_stats: OrderedDict[str, Any] = OrderedDict()
         self._rankings: OrderedDict[str, Ranking] = OrderedDict()

@@ -16,8 +16,8 @@ from .messages import MAX_REASONS, Asker, Event, Reported
 _BATCH = 500
 #: Pauses between tries double up to here.
 _LONGEST_PAUSE = 10.0
-#: What no later try can change.
-_FINAL_CODES = ("invalid_argument", "permission_denied", "unauthenticated", "unimplemented")
+#: What no later try can change. Not "unimplemented": gRPC makes it of the 404 of a proxy without a route.
+_FINAL_CODES = ("invalid_argument", "permission_denied", "unauthenticated")
 _LOG_EVERY = 60.0
 _logger = logging.getLogger("trivet")
 

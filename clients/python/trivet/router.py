@@ -179,17 +179,22 @@ class Choice:
         self._ended = router._count(self.address, chosen.input_token_length)
         self._lock = threading.Lock()
         self._is_over = False
+        self._is_reported = False
         #: When the request was sent, in seconds since the epoch.
         self.started_at = time.time()
         self._started_at = time.monotonic()
         self._first_token_at = 0.0
 
     def dispatched(self) -> None:
-        """Reports the dispatch now. first_token() does it otherwise, so that a request that fails is not reported."""
+        """Reports the dispatch, once. Without this call first_token() reports it, so that a request that fails is not reported."""
+        with self._lock:
+            if self._is_reported:
+                return
+            self._is_reported = True
         self._router.reporter.send([messages.dispatched(self.request_id, self._router.model, self._input, messages.at(self.started_at))])
 
     def first_token(self, ttft: Optional[float] = None) -> None:
-        """Reports the dispatch, and the time from it to the first token: `ttft` seconds, or the time until now."""
+        """Reports the dispatch unless dispatched() did, and the time from it to the first token: `ttft` seconds, or the time until now."""
         self._first_token_at = time.monotonic()
         seconds = self._first_token_at - self._started_at if ttft is None else ttft
         self.dispatched()
