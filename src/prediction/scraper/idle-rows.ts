@@ -3,8 +3,7 @@
  *
  * A question is a server and a request: `server_ip`, `pod_type`, `input_token_length` and `prefix_cache_score`. A row of zeros
  * means an idle server behind a row of the same question that brings a load, and in the second half of a call of a router
- * (docs/how-to/route.md). All other
- * rows of zeros are without a load, those of a candidate that is listed twice too.
+ * (docs/how-to/route.md). All other rows of zeros are without a load, those of a candidate that is listed twice too.
  */
 import type { PredictColumns } from '../schema/columns.ts';
 
