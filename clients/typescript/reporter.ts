@@ -107,7 +107,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
 
 /** Throws at half a surrogate pair: the service cannot read it, and would refuse the whole batch. */
 function checkTexts(value: unknown): void {
-  if (typeof value === 'string' && !value.isWellFormed())
+  if (typeof value === 'string' && /\p{Surrogate}/u.test(value))
     throw new Error(`Cannot encode ${JSON.stringify(value)}: it has half a surrogate pair`);
   if (typeof value === 'object' && value !== null) Object.values(value).forEach(checkTexts);
 }

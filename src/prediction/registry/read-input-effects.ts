@@ -22,22 +22,25 @@ export interface EffectsDependencies {
 /** Undefined without a version that is served, or with too few samples. */
 export type ReadInputEffects = (targetModel: string) => Promise<KeptEffects | undefined>;
 
-/** Callers at the same time share one computation. */
-export function createEffectsReader({ store, world }: EffectsDependencies): ReadInputEffects {
+/** Callers at the same time share one answer, from its first read on: reads of a database end in any order. */
+export function createEffectsReader(dependencies: EffectsDependencies): ReadInputEffects {
   const underWay = new Map<string, Promise<KeptEffects | undefined>>();
   return async (targetModel) => {
-    const versions = await listModelVersions(store, targetModel);
-    const served = versions.find(({ isPromoted }) => isPromoted);
-    if (served === undefined) return undefined;
-    const of = { targetModel, version: served.version };
-    const untilMs = world.nowMs();
-    const kept = await findInputEffects(store, of, { fromMs: untilMs - LIFETIME_MS, untilMs });
-    if (kept !== undefined) return kept;
-    const key = `${served.version} ${targetModel}`;
-    const own = underWay.get(key) ?? compute(store, of, untilMs).finally(() => underWay.delete(key));
-    underWay.set(key, own);
+    const own =
+      underWay.get(targetModel) ?? read(dependencies, targetModel).finally(() => underWay.delete(targetModel));
+    underWay.set(targetModel, own);
     return await own;
   };
+}
+
+async function read({ store, world }: EffectsDependencies, targetModel: string): Promise<KeptEffects | undefined> {
+  const versions = await listModelVersions(store, targetModel);
+  const served = versions.find(({ isPromoted }) => isPromoted);
+  if (served === undefined) return undefined;
+  const of = { targetModel, version: served.version };
+  const untilMs = world.nowMs();
+  const kept = await findInputEffects(store, of, { fromMs: untilMs - LIFETIME_MS, untilMs });
+  return kept ?? (await compute(store, of, untilMs));
 }
 
 async function compute(
