@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { parquetWriteBuffer, parquetWriteFile } from 'hyparquet-writer';
 import type { Format } from './read-observations.ts';
 import { readTable } from './read-table.ts';
 
@@ -180,70 +179,6 @@ test('a line split over chunks is read whole', async () => {
   assert.equal(table.servers[0], 'größe');
 });
 
-test('Parquet is recognised and read, big integers too', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-parquet-'));
-  try {
-    const filename = join(folder, 'rows.bin');
-    const columnData = Object.entries(LLM_D).map(([name, value]) => ({
-      name,
-      data: name === 'num_request_running' ? [8n, 9n] : [value, value],
-      type: name === 'num_request_running' ? ('INT64' as const) : ('DOUBLE' as const),
-    }));
-    parquetWriteFile({ filename, columnData });
-    const { table, refusals } = await readTable([filename], {
-      format: undefined,
-      targetModel: 'm',
-      stdin: process.stdin,
-    });
-    assert.deepEqual(refusals, []);
-    assert.deepEqual([...table.numRequestRunning.subarray(0, table.count)], [8, 9]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
-
-test('Parquet may have whole observations in a column of JSON', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-observations-'));
-  try {
-    const filename = join(folder, 'observations.parquet');
-    const data = [5, 6].map((ttftMillis) => ({ input: { inputTokenLength: 9 }, ttftMillis }));
-    parquetWriteFile({ filename, columnData: [{ name: 'observation', data, type: 'JSON' }] });
-    const options = { format: undefined, targetModel: 'm', stdin: process.stdin };
-    const { table, refusals } = await readTable([filename], options);
-    assert.deepEqual(refusals, []);
-    assert.deepEqual([...table.ttftMs.subarray(0, table.count)], [5, 6]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
-
-test('a column of Parquet that nothing is made of is named, and not decoded', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-columns-'));
-  try {
-    const filename = join(folder, 'columns.parquet');
-    const columnData = [
-      { name: 'input_token_length', data: [10, 20], type: 'INT32' as const },
-      { name: 'note', data: ['undecodable', 'undecodable'], type: 'JSON' as const },
-      { name: 'ttft_millis', data: [5, 6], type: 'DOUBLE' as const },
-    ];
-    const bytes = Buffer.from(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED', statistics: false }));
-    // Its cells are no JSON now, of the same length.
-    for (let at = bytes.indexOf('"undecodable"'); at !== -1; at = bytes.indexOf('"undecodable"', at))
-      bytes.write('!', at);
-    writeFileSync(filename, bytes);
-    const { table, ignoredFields, refusals } = await readTable([filename], {
-      format: undefined,
-      targetModel: 'm',
-      stdin: process.stdin,
-    });
-    assert.deepEqual(refusals, []);
-    assert.deepEqual([...table.inputTokenLength.subarray(0, table.count)], [10, 20]);
-    assert.deepEqual(ignoredFields, [{ name: 'note', rows: 2 }]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
-
 test('a file that is not there is refused as a wrong call', async () => {
   await assert.rejects(
     readTable(['/nowhere/rows.jsonl'], { format: undefined, targetModel: 'm', stdin: process.stdin }),
@@ -287,25 +222,3 @@ for (const text of [
       message: 'Cannot read "standard input": it must have at most 2 rows',
     });
   });
-
-test('a time of Parquet before 1970 is refused', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-times-'));
-  try {
-    const filename = join(folder, 'times.parquet');
-    const columnData = [
-      { name: 'input_token_length', data: [1, 2], type: 'INT32' as const },
-      { name: 'ttft_millis', data: [5, 6], type: 'DOUBLE' as const },
-      { name: 'at', data: [new Date(-1), new Date(86_400_000)], type: 'TIMESTAMP' as const },
-    ];
-    parquetWriteFile({ filename, columnData });
-    const { table, refusals } = await readTable([filename], {
-      format: undefined,
-      targetModel: 'm',
-      stdin: process.stdin,
-    });
-    assert.deepEqual(Array.from(table.atMs.slice(0, table.count)), [86_400_000]);
-    assert.equal(refusals[0]?.reason, 'at must be an ISO 8601 time or milliseconds since the epoch');
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
