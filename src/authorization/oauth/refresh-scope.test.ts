@@ -10,8 +10,8 @@ const cases: Case[] = [
       const { server } = bench;
       for (const [asked, granted] of [
         ['all_hook user_info', 'all_hook'],
-        ['all_user nobody_knows', 'all_user'],
-        ['user_info nobody_knows', 'all_user'],
+        ['all_user unknown_scope', 'all_user'],
+        ['user_info unknown_scope', 'all_user'],
       ] as const) {
         const { tokens, ...application } = await prepareTokens(bench, asked);
         assert.equal(tokens.scope, granted);

@@ -209,7 +209,7 @@ const cases: Case[] = [
       assert.equal(narrow.json.scope, 'all_hook');
       assert.equal(await callApi(server, String(narrow.json.access_token)), 403);
       const next = String(narrow.json.refresh_token);
-      for (const scope of ['all_user all_pr', 'all_pr nobody_knows', 'nobody_knows', ' '])
+      for (const scope of ['all_user all_pr', 'all_pr unknown_scope', 'unknown_scope', ' '])
         assert.equal((await refresh(server, next, { scope })).json.error, 'invalid_scope');
       assert.equal((await refresh(server, next)).json.scope, tokens.scope, 'omitted means the original');
     },

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { describeError, Failure } from '../../errors.ts';
 
 export interface ByteSource {
-  /** The start, as far as it was needed. */
+  /** The first bytes, as many as it takes to tell the format. */
   readonly head: Uint8Array;
   /** All bytes, the head too. Can be read once. */
   readonly chunks: AsyncIterable<Uint8Array>;

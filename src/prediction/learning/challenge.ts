@@ -68,8 +68,8 @@ export function testChallenger(
 
 /**
  * The newest of the recent rows. Half of these are trained on (of an odd number, the smaller half): otherwise both models would
- * have been trained on the same rows. Rows of an old log are not recent: they say nothing of what is asked now. Too few rows
- * test nothing. A later training learns from all of them, and is tested on newer rows.
+ * have been trained on the same rows. Rows of an old log are not recent, so they do not decide which model is served. Too few rows
+ * are no test. A later training learns from all of them, and is tested on newer rows.
  */
 function listTestRows(rows: readonly number[], isUnseen: IsUnseen): readonly number[] {
   const fifth = Math.ceil(TEST_SHARE * rows.length);
