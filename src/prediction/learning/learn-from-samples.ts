@@ -10,7 +10,7 @@ import type { LatencyModel } from '../model/model.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { MAX_AHEAD_MS, readLastSampleId, readSamplePages } from '../observations/sample-store.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from '../registry/model-store.ts';
-import { type PackedModel, packModel } from '../registry/publish-model.ts';
+import { findLastSampleId, type PackedModel, packModel } from '../registry/publish-model.ts';
 import {
   appendObservation,
   createObservationTable,
@@ -43,7 +43,7 @@ export async function learnFromSamples(
   await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
   const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
   const champion = promoted && (await readChampion(store, promoted));
-  const seenId = champion === undefined ? 0 : findLastSampleId(promoted);
+  const seenId = champion && promoted ? findLastSampleId(promoted) : 0;
   // Of all samples: those that are too old to be read must not stay fresh.
   const lastSampleId = await readLastSampleId(store, targetModel);
   const { table, ids } = await readTable(store, targetModel, { limit: maxRows, lastSampleId });
@@ -64,13 +64,6 @@ async function readChampion(store: Store, { name, version }: ModelVersion): Prom
     if (isFailure(error)) return undefined;
     throw error;
   }
-}
-
-/** The sample that was added last when the version was trained; 0 for a version that was not trained on samples. */
-function findLastSampleId(version: ModelVersion | undefined): number {
-  if (version === undefined) return 0;
-  const { source } = JSON.parse(version.lineage) as { readonly source?: { readonly lastSampleId?: number } };
-  return source?.lastSampleId ?? 0;
 }
 
 interface ReadSamples {

@@ -19,6 +19,7 @@ import {
   type PredictionTarget,
 } from '../schema/observation-table.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
+import { findLastSampleId } from './publish-model.ts';
 
 const MAX_ROWS = 2000;
 /** Calls are answered between two parts of the rows. */
@@ -103,12 +104,6 @@ function findVersion(versions: readonly ModelVersion[], name: string, version: n
   const found = versions.find((candidate) => candidate.version === version);
   if (found === undefined) throw new Failure('not_found', `Cannot find the model "${formatModelId(name, version)}"`);
   return found;
-}
-
-/** The newest sample that it has learned from; 0 when it was not learned from samples. */
-function findLastSampleId({ lineage }: ModelVersion): number {
-  const { source } = JSON.parse(lineage) as { readonly source?: { readonly lastSampleId?: number } };
-  return source?.lastSampleId ?? 0;
 }
 
 interface NewestSamples {

@@ -12,6 +12,7 @@ import { formatModelId } from '../schema/model-name.ts';
 import {
   type ExpectedServed,
   listModelVersions,
+  type ModelVersion,
   type NewModelVersion,
   promoteModel,
   pruneModelVersions,
@@ -90,4 +91,10 @@ async function save(store: Store, saved: NewModelVersion, options: SaveOptions):
   await saveModelVersion(store, saved, statements);
   if (promotion === 'promote') await promoteModel(store, { name: saved.name, version: saved.version, nowMs, reason });
   return promotion === 'promote';
+}
+
+/** The sample that was added last when the version was trained; 0 for a version that was not trained on samples. */
+export function findLastSampleId({ lineage }: Pick<ModelVersion, 'lineage'>): number {
+  const { source } = JSON.parse(lineage) as { readonly source?: { readonly lastSampleId?: number } };
+  return source?.lastSampleId ?? 0;
 }
