@@ -2,18 +2,23 @@
  * Deliveries in virtual time: the worker's table of hook queues with its scheduler and breakers, with rows in memory for the
  * store and functions for the receivers. The same seed gives the same run.
  */
-import type { DueHookQueue } from '../../../src/webhooks/delivery/queue/delivery-queue-store.ts';
-import type { HealthChange, HookQueueChange } from '../../../src/webhooks/delivery/queue/hook-queue-change-store.ts';
-import type { Outcome } from '../../../src/webhooks/delivery/schedule/attempt-outcome.ts';
-import { nextStep } from '../../../src/webhooks/delivery/schedule/delivery.ts';
-import type { Job, Lane } from '../../../src/webhooks/delivery/schedule/turn-tree.ts';
+
 import {
   admit,
   createHookQueueTable,
   markStored,
   pickJob,
-} from '../../../src/webhooks/delivery/worker/hook-queue-table.ts';
-import { recordConnection, recordOutcome, takeDue } from '../../../src/webhooks/delivery/worker/outcome-effects.ts';
+} from '../../../src/webhooks/delivery/hook-queues/hook-queue-table.ts';
+import {
+  recordConnection,
+  recordOutcome,
+  takeDue,
+} from '../../../src/webhooks/delivery/hook-queues/outcome-effects.ts';
+import type { DueHookQueue } from '../../../src/webhooks/delivery/queue/delivery-queue-store.ts';
+import type { HealthChange, HookQueueChange } from '../../../src/webhooks/delivery/queue/hook-queue-change-store.ts';
+import type { Outcome } from '../../../src/webhooks/delivery/schedule/attempt-outcome.ts';
+import { nextStep } from '../../../src/webhooks/delivery/schedule/delivery.ts';
+import type { Job, Lane } from '../../../src/webhooks/delivery/schedule/turn-tree.ts';
 import { realWorld, type World } from '../../../src/world.ts';
 import { makeDueRow } from './due-hook-queue.ts';
 

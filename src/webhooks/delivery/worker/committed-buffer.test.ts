@@ -13,12 +13,7 @@ import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts'
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import { findHookById } from '../../hooks/hook-store.ts';
-import type { AttemptResult } from '../queue/attempt-result-store.ts';
-import type { CommittedDelivery } from '../queue/committed-delivery.ts';
-import type { ContentRow } from '../queue/delivery-queue-store.ts';
-import { createCommittedBuffer } from './committed-buffer.ts';
-import { beginAttempts, type DispatchDependencies, runDispatchCycle, sendDelivery } from './dispatch-cycle.ts';
-import { countEnqueue, dropDelivery, type HookQueue, recordRead, startDraining } from './hook-queue.ts';
+import { countEnqueue, dropDelivery, type HookQueue, recordRead, startDraining } from '../hook-queues/hook-queue.ts';
 import {
   admit,
   createHookQueueTable,
@@ -28,7 +23,13 @@ import {
   listSleeps,
   pickJob,
   pickJobs,
-} from './hook-queue-table.ts';
+} from '../hook-queues/hook-queue-table.ts';
+import type { AttemptResult } from '../queue/attempt-result-store.ts';
+import type { CommittedDelivery } from '../queue/committed-delivery.ts';
+import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import { createCommittedBuffer } from './committed-buffer.ts';
+import { beginAttempts, type DispatchDependencies, runDispatchCycle } from './dispatch-cycle.ts';
+import { sendDelivery } from './send-delivery.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {

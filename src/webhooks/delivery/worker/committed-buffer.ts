@@ -6,12 +6,19 @@
  * Their contents are kept for the next pick only. A delivery that waits longer is read when it is its turn, with its hook as it
  * is then.
  */
+
+import type { HookQueue } from '../hook-queues/hook-queue.ts';
+import {
+  admit,
+  followOwnVersion,
+  type HookQueueTable,
+  REFILL_BELOW,
+  recordEnqueue,
+} from '../hook-queues/hook-queue-table.ts';
 import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
 import type { EnqueueVersions } from '../queue/delivery-store.ts';
-import type { HookQueue } from './hook-queue.ts';
-import { admit, followOwnVersion, type HookQueueTable, REFILL_BELOW, recordEnqueue } from './hook-queue-table.ts';
 
 /** A delivery whose hook was read longer ago is read again: the hook may have changed meanwhile. */
 export const MAX_AGE_MS = 250;

@@ -16,6 +16,14 @@ import type { World } from '../../../world.ts';
 import type { AddressGuard } from '../../addresses/address-guard.ts';
 import { countPauses } from '../../hooks/hook-status-store.ts';
 import { createSecretCache } from '../../hooks/secret-cache.ts';
+import { dropDelivery } from '../hook-queues/hook-queue.ts';
+import {
+  createHookQueueTable,
+  drain,
+  type HookQueueTable,
+  listHookQueues,
+  recordEnqueue,
+} from '../hook-queues/hook-queue-table.ts';
 import type { CommittedDelivery } from '../queue/committed-delivery.ts';
 import { reopenUnverified } from '../queue/delivery-restart-store.ts';
 import { countPendingDeliveries, type EnqueueVersions } from '../queue/delivery-store.ts';
@@ -25,8 +33,6 @@ import { createCommittedBuffer } from './committed-buffer.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
-import { dropDelivery } from './hook-queue.ts';
-import { createHookQueueTable, drain, type HookQueueTable, listHookQueues, recordEnqueue } from './hook-queue-table.ts';
 import { createLapseLog } from './lease-lapse-log.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStillWorld } from '../../../../test/support/basics/still-world.ts';
 import { makeDueRow } from '../../../../test/support/webhooks/due-hook-queue.ts';
+import { admit, createHookQueueTable, ensureHookQueue, markStored, pickJobs } from '../hook-queues/hook-queue-table.ts';
+import { recordOutcome } from '../hook-queues/outcome-effects.ts';
 import type { ContentRow, DueHookQueue } from '../queue/delivery-queue-store.ts';
-import { type DispatchDependencies, scanDue, sendDelivery } from './dispatch-cycle.ts';
-import { admit, createHookQueueTable, ensureHookQueue, markStored, pickJobs } from './hook-queue-table.ts';
-import { recordOutcome } from './outcome-effects.ts';
+import { type DispatchDependencies, scanDue } from './dispatch-cycle.ts';
+import { sendDelivery } from './send-delivery.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 const NOW_MS = 1_000_000;

@@ -9,6 +9,8 @@ import type { Store } from '../../../database/store.ts';
 import { Failure, isFailure } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
+import type { HookQueueTable } from '../hook-queues/hook-queue-table.ts';
+import { recordManualOutcome } from '../hook-queues/outcome-effects.ts';
 import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import { readContents } from '../queue/delivery-queue-store.ts';
 import { endReservation, reserveTest, restart, restartReserved } from '../queue/delivery-restart-store.ts';
@@ -16,9 +18,7 @@ import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import type { SendReport } from '../send/send-report.ts';
 import { type Attempt, type MakeAttempt, planAttemptResult } from './attempt.ts';
 import type { DueScan } from './due-scan.ts';
-import type { HookQueueTable } from './hook-queue-table.ts';
 import { createLimitedPlaces } from './limited-places.ts';
-import { recordManualOutcome } from './outcome-effects.ts';
 import type { ResultWriter } from './result-writer.ts';
 
 /** The workers send the delivery if no result is stored this long after the deadline of its attempt. */

@@ -5,10 +5,10 @@ import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/s
 import type { Store } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
+import { createHookQueueTable } from '../hook-queues/hook-queue-table.ts';
 import { shardOf } from '../queue/delivery-store.ts';
 import { hookQueueStatements } from '../queue/hook-queue-change-store.ts';
 import type { SendReport } from '../send/send-report.ts';
-import { createHookQueueTable } from './hook-queue-table.ts';
 import { createOriginWakes } from './origin-wakes.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';

@@ -16,10 +16,10 @@ import { waitForHook } from '../../../../test/support/webhooks/delivery-worker.t
 import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
+import { createHookQueueTable } from '../hook-queues/hook-queue-table.ts';
 import { OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import type { HookQueueChange } from '../queue/hook-queue-change-store.ts';
 import type { SendReport } from '../send/send-report.ts';
-import { createHookQueueTable } from './hook-queue-table.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';
 

@@ -6,8 +6,8 @@
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
+import { type HookQueueTable, listSleeps, markStored } from '../hook-queues/hook-queue-table.ts';
 import { listDisabled } from '../queue/hook-result-store.ts';
-import { type HookQueueTable, listSleeps, markStored } from './hook-queue-table.ts';
 import { createOriginWakes, type OriginWakes, type OriginWakesDependencies } from './origin-wakes.ts';
 import {
   addResults,

@@ -13,7 +13,7 @@ import { startTestWorker, waitForHookQueue } from '../../../../test/support/webh
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { NEVER_MS, releaseHookQueueStatement } from '../queue/delivery-store.ts';
-import { RENEW_EVERY_MS } from './shard-leases.ts';
+import { RENEW_EVERY_MS } from '../worker/shard-leases.ts';
 
 forEachEngine('a hook that is enabled while a worker is about to hold it is not held', async (store) => {
   await using receiver = await startReceiver();
