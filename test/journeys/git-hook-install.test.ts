@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -62,18 +62,42 @@ test('a hook that the repository has already runs beside ours, as the refusal pr
   );
 });
 
-test('the hook is installed over that of another Node, version and repository', async (t) => {
-  const { bare, work } = await preparePushes(t);
+test('a hook that git ignored, since it is not executable, is ignored beside ours too', async (t) => {
+  const { bare, work, commit, push, intake } = await preparePushes(t);
   const hook = join(bare, 'hooks', 'post-receive');
-  writeFileSync(
-    hook,
-    "#!/bin/sh\nexec '/opt/it'\\''s/node-20' '/opt/old/trivet.js' git-hook post-receive --repo 'a/b'\n",
-  );
+  writeFileSync(hook, '#!/bin/sh\necho ran >> own.txt\n');
+  chmodSync(hook, 0o644);
   writeFileSync(join(work, 'token'), 't');
-  const argv = ['git-hook', 'install', bare, '--repo', 'acme/doors', '--token-file', join(work, 'token')];
+  const url = `http://127.0.0.1:${intake.port}`;
+  const argv = ['git-hook', 'install', bare, '--repo', 'acme/doors', '--url', url, '--token-file', join(work, 'token')];
+  const [, advice] = /(mv .*), and install again/.exec((await runTrivet(argv)).stderr) ?? [];
+  assert.ok(advice);
+  execFileSync('sh', ['-c', advice]);
   assert.equal((await runTrivet(argv)).code, 0);
-  assert.match(readFileSync(hook, 'utf8'), /--repo 'acme\/doors'$/m);
+  commit('a.txt', 'one');
+  assert.equal(await push('main'), '');
+  assert.equal(intake.published.length, 1);
+  assert.ok(!existsSync(join(bare, 'own.txt')));
 });
+
+const formerly = "'/opt/it'\\''s/node-20' '/opt/old/trivet.js' git-hook post-receive --repo 'a/b'";
+const formerScripts: [title: string, lines: readonly string[]][] = [
+  ['alone', [`exec ${formerly}`]],
+  [
+    'beside another hook',
+    ['input=$(cat)', `printf '%s\\n' "$input" | ${formerly}`, `printf '%s\\n' "$input" | "$0.local"`],
+  ],
+];
+for (const [title, lines] of formerScripts)
+  test(`the hook is installed over that of another Node, version and repository, ${title}`, async (t) => {
+    const { bare, work } = await preparePushes(t);
+    const hook = join(bare, 'hooks', 'post-receive');
+    writeFileSync(hook, ['#!/bin/sh', ...lines, ''].join('\n'));
+    writeFileSync(join(work, 'token'), 't');
+    const argv = ['git-hook', 'install', bare, '--repo', 'acme/doors', '--token-file', join(work, 'token')];
+    assert.equal((await runTrivet(argv)).code, 0);
+    assert.match(readFileSync(hook, 'utf8'), /--repo 'acme\/doors'$/m);
+  });
 
 test('post-receive says that it got no input, as behind a command that has read it', async (t) => {
   const { bare } = await preparePushes(t);

@@ -213,7 +213,9 @@ withServer('a stranger publishes nothing', async (server, store) => {
   assert.deepEqual(await count(store), [0, 0]);
 });
 
-const fixture = JSON.parse(readFileSync(new URL('../bridges/fixtures/github/push.json', import.meta.url), 'utf8'));
+const readFixture = (path: string) =>
+  JSON.parse(readFileSync(new URL(`../bridges/fixtures/${path}`, import.meta.url), 'utf8'));
+const fixture = readFixture('github/push.json');
 
 withServer('a webhook of another host is taken with the secret of its bridge, once', async (server, store) => {
   await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
@@ -257,4 +259,21 @@ withServer('a webhook of another host is taken with the secret of its bridge, on
   const refused = await server.call('POST', EVENTS, { json: { ...push, base_ref: 'b'.repeat(5000) } });
   assert.equal(refused.status, 400);
   assert.match(refused.body.error_message, /base_ref must be at most 4096 characters/);
+});
+
+const lastContentSql = statement<{ content: string }>(
+  'test-last-content',
+  'SELECT content FROM events ORDER BY id DESC LIMIT 1',
+);
+
+withServer('the time of a code host is that of its zone', async (server, store) => {
+  const { payload } = readFixture('gitlab/push.json');
+  const { body: bridge } = await server.call('PUT', '/repos/grace/doors/bridges/gitlab');
+  for (const timestamp of ['2026-03-01 05:28:03-05', 'Sun, 01 Mar 2026 11:28:03 +0100 (CET)']) {
+    const json = { ...payload, commits: [{ ...payload.commits[0], timestamp }] };
+    const headers = { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': bridge.secret };
+    assert.equal((await server.call('POST', EVENTS, { token: '', json, headers })).status, 202);
+    const [stored] = await store.read(lastContentSql);
+    assert.equal(JSON.parse(stored?.content ?? '').commits[0].timestamp, '2026-03-01T10:28:03.000Z');
+  }
 });

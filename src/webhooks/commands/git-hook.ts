@@ -181,7 +181,8 @@ function install(folder: string, options: InstallOptions): void {
   // One that is there may be readable for all, and keeps its rights when it is written.
   if (existsSync(file)) chmodSync(file, 0o600);
   writeFileSync(file, `${JSON.stringify(settings)}\n`, { mode: 0o600 });
-  writeFileSync(hook, createScript(createPublish(options.repo), existsSync(`${hook}${LOCAL}`)));
+  const runLocal = existsSync(`${hook}${LOCAL}`) ? RUN_LOCAL_IF_EXECUTABLE : undefined;
+  writeFileSync(hook, createScript(createPublish(repo), runLocal));
   chmodSync(hook, 0o755);
   takePushOptions(folder);
   if (options.json) printJson({ folder, repository: repo, url });
@@ -206,10 +207,15 @@ function createPublish(repository: string): string {
   return `${words.map(quote).join(' ')} ${HOOK_COMMAND} --repo ${quote(repository)}`;
 }
 
+const GIVE_INPUT = String.raw`printf '%s\n' "$input"`;
+/** Former versions wrote this alone. */
+const RUN_LOCAL = `${GIVE_INPUT} | "$0${LOCAL}"`;
+/** Git ignores a hook that is not executable, and so does this. */
+const RUN_LOCAL_IF_EXECUTABLE = `[ ! -x "$0${LOCAL}" ] || ${RUN_LOCAL}`;
+
 /** Each command in it reads all that git writes to the hook. */
-function createScript(publish: string, hasLocal: boolean): string {
-  const input = String.raw`printf '%s\n' "$input"`;
-  const lines = hasLocal ? ['input=$(cat)', `${input} | ${publish}`, `${input} | "$0${LOCAL}"`] : [`exec ${publish}`];
+function createScript(publish: string, runLocal?: string): string {
+  const lines = runLocal === undefined ? [`exec ${publish}`] : ['input=$(cat)', `${GIVE_INPUT} | ${publish}`, runLocal];
   return `#!/bin/sh\n${lines.join('\n')}\n`;
 }
 
@@ -217,7 +223,8 @@ function createScript(publish: string, hasLocal: boolean): string {
 function isOwnScript(script: string): boolean {
   const [, publish] =
     /^(?:exec|printf \S+ "\$input" \|) ('.*' git-hook post-receive --repo '\S*')$/m.exec(script) ?? [];
-  return publish !== undefined && [false, true].some((hasLocal) => script === createScript(publish, hasLocal));
+  if (publish === undefined) return false;
+  return [undefined, RUN_LOCAL_IF_EXECUTABLE, RUN_LOCAL].some((runLocal) => script === createScript(publish, runLocal));
 }
 
 /** Another address, token or Node is installed over our own script. */

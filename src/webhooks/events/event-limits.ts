@@ -2,6 +2,8 @@
  * Limits how much an event may hold: the API refuses what is longer, git and bridges shorten it. A caller of the API can mend
  * its event; for git and the bridges the push has happened, and a refused event would never be delivered.
  */
+import { readForeignTimeMs } from './foreign-time.ts';
+
 export const LIMITS = {
   /** Characters of a name, a title or an e-mail address. */
   word: 255,
@@ -49,8 +51,6 @@ export function clampSeconds(seconds: number): number {
 
 const ISO_TIME = /^([+-]?\d{4,9})-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?$/;
 
-const HAS_ZONE = /([A-Za-z]|[+-]\d\d:?\d\d)$/;
-
 /**
  * ISO 8601 of any time that another host writes (`2026-03-01 10:28:03 UTC` among them); undefined if it is not a time. Without a zone it
  * is UTC, whatever the zone of this machine is.
@@ -59,7 +59,6 @@ export function parseTime(text: string): string | undefined {
   const year = Number(ISO_TIME.exec(text)?.[1]);
   if (year > 9999) return formatTime(LAST_SECOND, '');
   if (year < 1) return formatTime(FIRST_SECOND, '');
-  const zone = /\dT\d/.test(text) ? 'Z' : ' UTC';
-  const seconds = Date.parse(HAS_ZONE.test(text) ? text : text + zone) / 1000;
+  const seconds = readForeignTimeMs(text) / 1000;
   return Number.isNaN(seconds) ? undefined : new Date(clampSeconds(seconds) * 1000).toISOString();
 }

@@ -117,6 +117,23 @@ withDoors('a password with a blank at an end is refused where it travels in a he
   assert.equal((await update({ ...read, note_events: true })).body.note_events, true, 'one from before the rule');
 });
 
+withDoors('a password with a blank at an end is taken where the profile sends none', async (server) => {
+  const json = { url: URL_1, password: 'pw ', profile: 'github' };
+  const created = await server.call('POST', HOOKS, { json });
+  assert.deepEqual([created.status, created.body.password], [201, 'pw ']);
+  const update = (changes: object) =>
+    server.call('PATCH', `${HOOKS}/${created.body.id}`, { json: { url: URL_1, ...changes } });
+  assert.equal((await update({ password: ' pw' })).body.password, ' pw');
+  for (const profile of ['gitcode', 'gitee', 'gitlab']) {
+    const { status, body } = await update({ profile });
+    assert.equal(status, 400, profile);
+    assert.match(body.error_message, /^Cannot update the webhook: password must not begin or end with a blank/);
+    assert.equal((await update({ profile, encryption_type: 1 })).status, 200);
+    assert.equal((await update({ profile: 'github', encryption_type: 0 })).status, 200);
+  }
+  assert.equal((await update({ profile: 'gitcode', password: 'pw' })).status, 200);
+});
+
 withDoors('a hook whose address is not allowed any more can be switched off, and not on', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const url = 'http://10.0.0.1/hook';

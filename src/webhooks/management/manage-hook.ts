@@ -24,6 +24,7 @@ import {
 import { changeHook, type HookChange } from '../hooks/hook-change-store.ts';
 import { findHookOfRepository, insertHook, listHooks, removeHook, type StoredHook } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
+import { sendsPassword } from '../profiles/profiles.ts';
 import { nextNumber } from '../repositories/number-store.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
@@ -98,8 +99,9 @@ export async function createHook(
   parameters: NewHookParameters,
 ): Promise<StoredHook> {
   await dependencies.guard.checkUrl(parameters.url);
-  const { encryption_type = 0, password = '' } = parameters;
-  if (encryption_type === 0) checkBlanks(password, 'create');
+  const { encryption_type = 0, password = '', profile = 'gitcode' } = parameters;
+  const encryptionType = encryption_type as EncryptionType;
+  if (sendsPassword({ encryptionType, profile })) checkBlanks(password, 'create');
   const id = await nextNumber(dependencies.store, 'hook');
   const events = readEvents(parameters);
   const nowMs = dependencies.world.nowMs();
@@ -109,8 +111,8 @@ export async function createHook(
       id,
       repositoryId: repository.id,
       url: parameters.url,
-      encryptionType: encryption_type as EncryptionType,
-      profile: parameters.profile ?? 'gitcode',
+      encryptionType,
+      profile,
       events: {
         push: events.push ?? true,
         tag_push: events.tag_push ?? false,
@@ -246,11 +248,11 @@ function changeSecret(
 function checkHeaderPassword(
   { cipher }: Management,
   { hook, encrypted }: StoredHook,
-  { encryptionType = hook.encryptionType, secret, nowMs }: HookChange,
+  { encryptionType = hook.encryptionType, profile = hook.profile, secret, nowMs }: HookChange,
   password: string | undefined,
 ): void {
-  const isChanged = secret !== undefined || encryptionType !== hook.encryptionType;
-  if (encryptionType === 0 && isChanged)
+  const isChanged = secret !== undefined || !sendsPassword(hook);
+  if (sendsPassword({ encryptionType, profile }) && isChanged)
     checkBlanks(password ?? readPassword(decryptSecrets(cipher, hook.id, encrypted, nowMs)), 'update');
 }
 

@@ -20,6 +20,7 @@ export const EVENT_HEADER_OF: Record<EventKind, string> = {
 };
 
 export const gitcode: Profile = {
+  sendsPassword: true,
   render: (event, context) => toBytes(renderBody(event, context)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',

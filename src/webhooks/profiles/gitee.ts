@@ -29,6 +29,7 @@ const HOOK_NAME_OF: Record<EventKind, string> = {
 };
 
 export const gitee: Profile = {
+  sendsPassword: true,
   render: (event, context) => toBytes(renderBody(event, context)),
   complete: (attempt) => appendProof(attempt),
   headers: (attempt) => {

@@ -16,6 +16,7 @@ import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { signBody, standardHeaders } from './signature.ts';
 
 export const github: Profile = {
+  sendsPassword: false,
   render: (event, context) => toBytes(renderBody(event, context)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',

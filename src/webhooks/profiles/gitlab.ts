@@ -9,6 +9,7 @@ import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { standardHeaders } from './signature.ts';
 
 export const gitlab: Profile = {
+  sendsPassword: true,
   render: (event, context) => Buffer.from(JSON.stringify(renderBody(event, context), nullIfEmptyAvatar)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',

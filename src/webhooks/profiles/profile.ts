@@ -27,6 +27,8 @@ export interface Attempt {
 
 /** The headers and bodies of one code host. */
 export interface Profile {
+  /** Whether a header holds the password of `encryption_type` 0 as it is. */
+  readonly sendsPassword: boolean;
   /** The body, made once and stored; every attempt sends these bytes. Holds no secret. */
   render(event: Event, context: RenderContext): Uint8Array;
   headers(attempt: Attempt): Record<string, string>;

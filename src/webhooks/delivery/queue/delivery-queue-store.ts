@@ -103,9 +103,12 @@ export const SMALL_READ = 8;
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
 /** Headers use the profile in which the body was rendered, not the hook's present one. */
 const profileOf = (ofBody: string) => `COALESCE(${ofBody}, h.profile) AS profile`;
-/** Looked up only of a delivery that was enqueued for later and not attempted: a test is, until its attempt is stored. */
+/**
+ * Looked up only of a delivery whose schedule has had no attempt yet, and which is not due from its creation on, as new ones are. A test
+ * is such a delivery until its only attempt is stored; a late result counts outside its schedule (`attempt-result-store.ts`).
+ */
 const isTest = (eventId: string) =>
-  `CASE WHEN d.attempts = 0 AND d.due_at_ms > d.created_at_ms
+  `CASE WHEN d.attempts = d.schedule_from AND d.due_at_ms <> d.created_at_ms
      THEN (SELECT COUNT(*) FROM events e WHERE e.id = ${eventId} AND e.source = 'test') ELSE 0 END AS is_test`;
 const HOOK_COLUMNS = 'h.url, h.encryption_type, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
@@ -171,7 +174,7 @@ export interface ContentRow extends EncryptedSecrets {
   readonly encryption_type: number;
   readonly profile: string;
   readonly disabled_at_ms: number | null;
-  /** 1 for a test before its only attempt. */
+  /** 1 for a test before its only attempt, also when it is redelivered. */
   readonly is_test: number;
   /** That of the hook queue when its hook was read. */
   readonly generation: number;

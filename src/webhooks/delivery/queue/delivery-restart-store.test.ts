@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
-import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
+import {
+  enqueueTestDelivery,
+  fillTestLog,
+  insertTestEvent,
+  insertTestHook,
+  readDelivery,
+} from '../../../../test/support/webhooks/deliveries-store.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { SWEEP_WITHOUT_PAUSES } from '../../../database/sweep.ts';
 import { WINDOW_ROWS } from '../log/log-windows-store.ts';
@@ -160,6 +166,17 @@ forEachEngine('what a doubtful response has ended is sent again, be it accepted 
   assert.equal(await reopenUnverified(store, ids, NOW + 1), 3);
   for (const [index, [state, , isReopened]] of ended.entries())
     assert.equal((await readDelivery(store, ids[index]!)).state, isReopened ? 'pending' : state);
+});
+
+forEachEngine('a test that a doubtful response has ended is not sent again', async (store) => {
+  await insertTestHook(store, { id: 1, url });
+  await insertTestEvent(store, 1, 'test');
+  for (const [state, status] of ended) {
+    const id = await enqueueAt(store, NOW);
+    await store.write(endSql, [id, state, status]);
+    assert.equal(await reopenUnverified(store, [id], NOW + 1), 0);
+    assert.equal((await readDelivery(store, id)).state, state);
+  }
 });
 
 const hideHookQueuesSql = statement('test-hide-hook-queues', 'ALTER TABLE endpoint_queue RENAME TO hidden_queue');

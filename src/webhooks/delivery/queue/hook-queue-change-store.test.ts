@@ -187,6 +187,25 @@ forEachEngine('a hook queue that makes room is found behind those that are due; 
   );
 });
 
+forEachEngine('a hook queue whose pause ends as it makes room is found behind those that are due', async (store) => {
+  await takeAllShards(store, OWNER, NOW);
+  for (const hookId of [1, 2]) await enqueue(store, hookId);
+  const over = { sinceMs: NOW - 9000, untilMs: NOW - 1000, reason: 'failures' as const };
+  await store.writeAll(healthStatements([{ hookId: 1, ...FINE, pause: over }]));
+  const changes: HookQueueChange[] = [
+    { kind: 'make room', hookId: 1, ...LEASE },
+    { kind: 'health', hookId: 1, ...FENCE, ...FINE },
+  ];
+  await store.writeAll(hookQueueStatements(changes, [], { ...BY_OWNER, nowMs: NOW + 1 }));
+  assert.deepEqual(
+    (await readDue(store, NOW + 1)).map((row) => [row.hook_id, row.next_at_ms, row.parked]),
+    [
+      [2, NOW, 0],
+      [1, NOW + 1, 0],
+    ],
+  );
+});
+
 test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: HookQueueChange[] = [
     { kind: 'cancel', hookId: 9 },

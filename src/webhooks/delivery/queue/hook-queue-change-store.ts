@@ -148,16 +148,24 @@ type RowOf<Wide> = Wide extends MultiRowStatement<infer Types> ? ValueRow<Types>
 
 /**
  * All that a transaction changes in `endpoint_queue`, in ascending order of hooks: two transactions that lock the same rows
- * in different orders would deadlock. Of one hook: its changes in their order, its latest health, its sleep.
+ * in different orders would deadlock. Of one hook: its changes in their order, its latest health, the room that it makes once that says
+ * whether it is paused, its sleep.
  */
 export function hookQueueStatements(
   changes: readonly HookQueueChange[],
   sleeps: readonly Sleep[],
   context: ChangeContext,
 ): BoundStatement[] {
-  const ascending = [...listRowChanges(changes, context), ...listHealth(changes), ...listSleepRows(sleeps)].sort(
-    (one, other) => one.hookId - other.hookId,
+  const { rooms = [], others = [] } = Object.groupBy(changes, ({ kind }) =>
+    kind === 'make room' ? 'rooms' : 'others',
   );
+  const works = [
+    ...listRowChanges(others, context),
+    ...listHealth(changes),
+    ...listRowChanges(rooms, context),
+    ...listSleepRows(sleeps),
+  ];
+  const ascending = works.sort((one, other) => one.hookId - other.hookId);
   return splitRuns(ascending).flatMap((run) => runStatements(run, context));
 }
 

@@ -1,4 +1,5 @@
 /** Decides when a failed delivery is tried again, and after how many attempts it is given up (backoff, `Retry-After`). */
+import { readForeignTimeMs } from '../../events/foreign-time.ts';
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -52,6 +53,6 @@ export function parseRetryAfterMs(value: string | undefined, nowMs: number): num
   const text = value?.trim() ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text) * SECOND_MS;
   if (!/^[A-Za-z]{3,9},? /.test(text)) return undefined;
-  const atMs = Date.parse(text);
+  const atMs = readForeignTimeMs(text);
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
 }

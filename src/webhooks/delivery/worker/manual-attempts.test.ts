@@ -53,22 +53,30 @@ forEachEngine('a test that fails is attempted once, on a disabled hook too', asy
   assert.equal(receiver.received.length, 1);
 });
 
-const takenOver: [title: string, source: string, lane: number, end: string][] = [
-  ['a test that no process has begun is attempted once by a worker', 'test', 0, 'dead'],
-  ['a test whose process has stored no result is attempted once more', 'test', 1, 'dead'],
-  ['a redelivery whose process has stored no result is retried', 'api', 1, 'pending'],
+interface Schedule {
+  readonly lane: number;
+  /** Attempts so far, none of which counts in the present schedule. */
+  readonly attempts: number;
+}
+
+const takenOver: [title: string, source: string, schedule: Schedule, end: string][] = [
+  ['a test that no process has begun is attempted once by a worker', 'test', { lane: 0, attempts: 0 }, 'dead'],
+  ['a test whose process has stored no result is attempted once more', 'test', { lane: 1, attempts: 0 }, 'dead'],
+  ['a test whose result came too late is attempted once more', 'test', { lane: 1, attempts: 1 }, 'dead'],
+  ['a redelivery whose process has stored no result is retried', 'api', { lane: 1, attempts: 1 }, 'pending'],
 ];
-for (const [title, source, lane, end] of takenOver)
+const scheduleSql = statement('test-schedule', 'UPDATE deliveries SET lane = $1, attempts = $2, schedule_from = $2');
+for (const [title, source, { lane, attempts }, end] of takenOver)
   forEachEngine(title, async (store) => {
     await using receiver = await startReceiver((_, response) => void response.writeHead(503).end());
     const { url } = receiver;
     await insertTestHook(store, { id: 1, url });
     await insertTestEvent(store, 1, source);
     const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: realWorld.nowMs() + 300 });
-    await store.write(statement('test-lane', 'UPDATE deliveries SET lane = $1'), [lane]);
+    await store.write(scheduleSql, [lane, attempts]);
     await using worker = startTestWorker(store);
     worker.wake();
-    assert.equal((await waitForDelivery(store, id, ({ attempts }) => attempts > 0)).state, end);
+    assert.equal((await waitForDelivery(store, id, (row) => row.attempts > attempts)).state, end);
   });
 
 forEachEngine(
@@ -177,6 +185,24 @@ forEachEngine('a redelivery of a held or unknown delivery sends nothing', async 
   assert.equal(await (await worker.manual.redeliver(1, id))?.attempt, undefined);
   assert.equal(receiver.received.length, 0);
   assert.equal((await readDelivery(store, id)).state, 'pending');
+});
+
+forEachEngine('a test that is redelivered is attempted once again, on a disabled hook too', async (store) => {
+  await using receiver = await startReceiver((_, response) => void response.writeHead(503).end());
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await insertTestEvent(store, 1, 'test');
+  await using worker = createTestWorker(store);
+  const nowMs = realWorld.nowMs();
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
+  await worker.manual.test(id, nowMs + 10_000);
+  for (const attempts of [2, 3]) {
+    const redelivery = await worker.manual.redeliver(1, id);
+    assert.equal((await redelivery?.attempt)?.status, 503);
+    const row = await readDelivery(store, id);
+    assert.deepEqual([row.state, row.attempts], ['dead', attempts]);
+    await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  }
 });
 
 const failsSql = statement<{ fails: number }>(
