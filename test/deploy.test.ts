@@ -60,6 +60,26 @@ test('containers have as long for a stop as pods have', () => {
   assert.match(guide, new RegExp(`docker stop --time ${seconds} `));
 });
 
+interface ComposeService {
+  readonly restart?: string;
+  readonly healthcheck?: { readonly test: readonly string[] };
+}
+
+test('containers are started again after a crash or a reboot, and Trivet after the set-up of its database', () => {
+  const { services } = parse(readFileSync('deploy/compose.yaml', 'utf8')) as {
+    readonly services: Readonly<Record<string, ComposeService>>;
+  };
+  assert.deepEqual(
+    Object.values(services).map(({ restart }) => restart),
+    ['unless-stopped', 'unless-stopped'],
+  );
+  // The server that sets the database up listens at its unix socket alone.
+  assert.match(services.postgres?.healthcheck?.test.join(' ') ?? '', /pg_isready -h 127\.0\.0\.1 /);
+  const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
+  for (const [command] of guide.matchAll(/^docker run (?!--rm).*$/gm))
+    assert.match(command, / --restart unless-stopped /);
+});
+
 /** Returns the programs that a guide gives to the Node of the image, to be run on a folder in the place of `/data`. */
 function listNodePrograms(guide: string, folder: string) {
   const programs = readFileSync(guide, 'utf8').matchAll(/ \/usr\/local\/bin\/node (-[ep]) '([^']+)'/g);
