@@ -47,8 +47,12 @@ export function isFailure(error: unknown): error is Failure {
 
 /** The text of anything thrown, for logs and summaries. */
 export function describeError(error: unknown): string {
+  if (error instanceof SyntaxError && error.message.endsWith(NOT_JSON)) return `it${NOT_JSON}`;
   return error instanceof Error ? error.message : String(error);
 }
+
+/** A message of `JSON.parse` that ends so quotes the text, which may hold a secret; the others give the position alone. */
+const NOT_JSON = ' is not valid JSON';
 
 /** A row was refused because the row that it belongs to is not there any more. */
 export function isOrphan(error: unknown): boolean {

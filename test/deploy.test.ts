@@ -1,7 +1,9 @@
 /** Each variable that the manifests set exists: a misspelt one would be ignored in silence. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
@@ -56,6 +58,62 @@ test('containers have as long for a stop as pods have', () => {
   assert.match(readFileSync('deploy/compose.yaml', 'utf8'), new RegExp(`stop_grace_period: ${seconds}s\n`));
   const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
   assert.match(guide, new RegExp(`docker stop --time ${seconds} `));
+});
+
+interface ComposeService {
+  readonly restart?: string;
+  readonly healthcheck?: { readonly test: readonly string[] };
+}
+
+test('containers are started again after a crash or a reboot, and Trivet after the set-up of its database', () => {
+  const { services } = parse(readFileSync('deploy/compose.yaml', 'utf8')) as {
+    readonly services: Readonly<Record<string, ComposeService>>;
+  };
+  assert.deepEqual(
+    Object.values(services).map(({ restart }) => restart),
+    ['unless-stopped', 'unless-stopped'],
+  );
+  // The server that sets the database up listens at its unix socket alone.
+  assert.match(services.postgres?.healthcheck?.test.join(' ') ?? '', /pg_isready -h 127\.0\.0\.1 /);
+  const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
+  for (const [command] of guide.matchAll(/^docker run (?!--rm).*$/gm))
+    assert.match(command, / --restart unless-stopped /);
+});
+
+/** Returns the programs that a guide gives to the Node of the image, to be run on a folder in the place of `/data`. */
+function listNodePrograms(guide: string, folder: string) {
+  const programs = readFileSync(guide, 'utf8').matchAll(/ \/usr\/local\/bin\/node (-[ep]) '([^']+)'/g);
+  return [...programs].map(([, flag = '', program = '']) => (input: string) => {
+    const argv = [flag, program.replaceAll('/data/', `${folder}/`)];
+    return execFileSync(process.execPath, argv, { input, encoding: 'utf8' });
+  });
+}
+
+test('the programs of the guides for Kubernetes copy the store and its keys out of a volume and back', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-volume-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
+  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+  write('backup.db', 'rows');
+  write('keys', 'first\nsecond\n');
+  const [readBackup, readSize, removeBackup, readKeys, removeLogs, putStore, putKeys, ...others] = listNodePrograms(
+    'docs/how-to/back-up.md',
+    folder,
+  );
+  assert.deepEqual([readBackup?.(''), readSize?.(''), readKeys?.('')], ['rows', '4\n', 'first\nsecond\n']);
+  removeBackup?.('');
+  assert.equal(existsSync(join(folder, 'backup.db')), false);
+  write('trivet.db-wal', 'later rows');
+  removeLogs?.('');
+  assert.equal(existsSync(join(folder, 'trivet.db-wal')), false);
+  putStore?.('restored');
+  rmSync(join(folder, 'keys'));
+  putKeys?.('first\nsecond\n');
+  assert.deepEqual([read('trivet.db'), read('keys')], ['restored', 'first\nsecond\n']);
+  assert.equal(statSync(join(folder, 'keys')).mode & 0o777, 0o600);
+  const [joinKeys, ...further] = listNodePrograms('docs/how-to/use-postgresql.md', folder);
+  assert.equal(joinKeys?.(''), 'first,second\n');
+  assert.deepEqual([...others, ...further], []);
 });
 
 test('the commands of the guide share a volume, so they run as the user of the image', () => {

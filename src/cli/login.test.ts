@@ -74,10 +74,10 @@ const unwritable: [what: string, spoil: (folder: string) => Readonly<Record<stri
   [
     'with a damaged file',
     (folder) => {
-      writeFileSync(join(folder, 'hosts.json'), '{');
+      writeFileSync(join(folder, 'hosts.json'), '{"hosts": {"https://a.example": {"token": secret}}}');
       return {};
     },
-    /Cannot read the logins in/,
+    /Cannot read the logins in ".*": it is not valid JSON\n$/,
   ],
   [
     'where no file can be made',

@@ -90,6 +90,47 @@ for (const [argv, code, message] of mistakes)
     assert.match(ended.stderr, message);
   });
 
+const SECRET = 'hunter2';
+const malformed: [name: string, what: string, content: string, message: RegExp][] = [
+  [
+    'trivet.toml',
+    'a password without quotes',
+    `[store]\ndatabase_url = ${SECRET}\n`,
+    /trivet\.toml": Invalid TOML document: invalid value \(line 2 column \d+\)/,
+  ],
+  [
+    'trivet.toml',
+    'a mistake below a password',
+    `[mail]\npassword = "${SECRET}"\nport = \n`,
+    /trivet\.toml": Invalid TOML document: .* \(line 3 column \d+\)/,
+  ],
+  [
+    'trivet.json',
+    'a password without quotes',
+    `{"mail": {"password": ${SECRET}}}`,
+    /trivet\.json": it is not valid JSON/,
+  ],
+  [
+    'trivet.json',
+    'a comma missing behind a password',
+    `{"mail": {"password": "${SECRET}" "port": 25}}`,
+    /trivet\.json": Expected ',' .* in JSON at position 32 \(line 1 column 33\)/,
+  ],
+];
+for (const [name, what, content, message] of malformed)
+  test(`no command shows the text of ${name} with ${what}, only its place`, async () => {
+    const folder = mkdtempSync(join(dataDir, 'malformed-'));
+    const file = join(folder, name);
+    writeFileSync(file, content);
+    for (const argv of [['serve'], ['config'], ['doctor', '--json'], ['doctor']]) {
+      const { code, stdout, stderr } = await runTrivet(argv, { env: { ...env, TRIVET_CONFIG: file } });
+      assert.notEqual(code, 0, argv.join(' '));
+      const shown = (stdout + stderr).replaceAll('\\"', '"');
+      assert.match(shown, message);
+      assert.doesNotMatch(shown, /hunter2/, argv.join(' '));
+    }
+  });
+
 test('a command ends quietly when its output is closed', () => {
   const program = fileURLToPath(new URL('trivet.ts', import.meta.url));
   const argv = [...process.execArgv, program, 'repo', 'list', 'ada', '--json'];

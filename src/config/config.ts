@@ -3,7 +3,7 @@
  * A variable wins over the file, the file over the default; each mistake is reported under its own name.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { parse as parseToml } from 'smol-toml';
+import { parse as parseToml, TomlError } from 'smol-toml';
 import { describeError, Failure } from '../errors.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
@@ -220,6 +220,13 @@ function readFile(environment: Environment): ConfigFile {
       values: (name.endsWith('.json') ? JSON.parse(content) : parseToml(content)) as Record<string, unknown>,
     };
   } catch (error) {
-    throw new Failure('invalid', `Cannot read the configuration file "${name}": ${describeError(error)}`);
+    throw new Failure('invalid', `Cannot read the configuration file "${name}": ${describeMistake(error)}`);
   }
+}
+
+/** The message of a TOML error continues with the lines around the mistake, which may hold a secret. */
+function describeMistake(error: unknown): string {
+  if (!(error instanceof TomlError)) return describeError(error);
+  const [reason] = error.message.split('\n');
+  return `${reason} (line ${error.line} column ${error.column})`;
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Failure } from '../errors.ts';
 import { repeatBatches, SWEEP_BATCH, SWEEP_WITHOUT_PAUSES, sweepEach } from './sweep.ts';
 
 /** The limits of the batches that delete `rows`, each of which takes a given time. */
@@ -37,6 +38,18 @@ test('sweepEach() sweeps the kinds after one that fails, and reports that one', 
   });
   assert.deepEqual(counts, { codes: 1, tickets: 0, sessions: 3 });
   assert.deepEqual(failures, [['tickets', locked]]);
+});
+
+test('sweepEach() throws `unavailable` at once, and reports other failures of the database as those of a kind', async () => {
+  const failures: string[] = [];
+  const sweeping = { ...SWEEP_WITHOUT_PAUSES, onFailure: (kind: string) => void failures.push(kind) };
+  const sweeps = {
+    codes: () => Promise.reject(new Failure('deadline', 'Cannot use the database: it took too long')),
+    tickets: () => Promise.reject(new Failure('unavailable', 'Cannot use the database right now')),
+    sessions: () => assert.fail('the database is away'),
+  };
+  await assert.rejects(sweepEach(sweeping, sweeps), { code: 'unavailable' });
+  assert.deepEqual(failures, ['codes']);
 });
 
 test('sweepEach() ends with its signal, which is no failure', async () => {

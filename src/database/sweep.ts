@@ -1,4 +1,5 @@
 /** Deletes rows past their time in batches, so that a million old rows do not delay the writes of others. */
+import { isFailure } from '../errors.ts';
 import type { World } from '../world.ts';
 import { nameStatement, type Statement, statement } from './store.ts';
 
@@ -88,7 +89,10 @@ function chooseLimit(limit: number, tookMs: number): number {
   return tookMs > SHORT_MS ? limit : Math.min(SWEEP_BATCH, limit * 2);
 }
 
-/** Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. */
+/**
+ * Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. Throws `unavailable`, which is no failure of a
+ * kind: while the database is away, none can be swept.
+ */
 export async function sweepEach<Kind extends string>(
   { onFailure, signal }: SweepContext,
   sweeps: Readonly<Record<Kind, () => Promise<number>>>,
@@ -98,10 +102,14 @@ export async function sweepEach<Kind extends string>(
     try {
       counts[kind as Kind] = await sweep();
     } catch (error) {
-      if (signal?.aborted) throw error;
+      if (signal?.aborted || isAway(error)) throw error;
       counts[kind as Kind] = 0;
       onFailure(kind, error);
     }
   }
   return counts as Record<Kind, number>;
+}
+
+function isAway(error: unknown): boolean {
+  return isFailure(error) && error.code === 'unavailable';
 }

@@ -10,6 +10,8 @@ export interface HttpEnv {
     log: Log;
     /** Where the request comes from, as far as the configured proxies are trusted. */
     clientAddress?: string;
+    /** The endpoint of the request is a probe. */
+    isProbe?: boolean;
     /** The signed-in person chose this language for the pages. */
     preferredLanguage?: Language;
   };

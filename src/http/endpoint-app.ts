@@ -71,9 +71,10 @@ export function addEndpoint(app: OpenAPIHono<HttpEnv>, mounted: MountedEndpoint,
   const findParameter = createParameterReader(createEndpointFinder([mounted]));
   if (endpoint.isOpenToScripts === true) app.use(path, allowCrossOrigin);
   const facts = { maxBodyBytes: endpoint.maxBodyBytes ?? maxBodyBytes };
-  app.on(endpoint.method, toRoutePath(path), async (c) =>
-    toResponse(c, await endpoint.answer(toCall(c, { ...facts, parameter: findParameter(c) }))),
-  );
+  app.on(endpoint.method, toRoutePath(path), async (c) => {
+    c.set('isProbe', endpoint.isProbe === true);
+    return toResponse(c, await endpoint.answer(toCall(c, { ...facts, parameter: findParameter(c) })));
+  });
 }
 
 /** The fast path first, then the routes. */
@@ -110,7 +111,8 @@ function traceRequests(observer: RequestObserver, log: Log): MiddlewareHandler<H
     c.header('X-Trace-Id', start.traceId);
     c.header('Cache-Control', NOT_STORED['Cache-Control']);
     await next();
-    observer.end(start, { method, path, route: routePath(c, -1), status: c.res.status });
+    const isProbe = c.get('isProbe');
+    observer.end(start, { method, path, route: routePath(c, -1), status: c.res.status, isProbe });
   };
 }
 

@@ -17,6 +17,8 @@ export interface Endpoint {
   readonly maxBodyBytes?: number;
   /** Scripts of any origin may call it and read the answer: only for what reads no cookie. */
   readonly isOpenToScripts?: boolean;
+  /** Asked every few seconds whether the service is there: recorded like `/readyz`. */
+  readonly isProbe?: boolean;
   /** Refusals are thrown, as everywhere. */
   readonly answer: (call: Call) => Promise<Reply>;
 }

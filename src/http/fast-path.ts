@@ -79,7 +79,8 @@ async function answer(
     .catch((error: unknown) => replyToError(error, errors, call))
     .finally(body.close);
   send(exchange.outgoing, reply, preset);
-  dependencies.observer.end(start, { method: endpoint.method, path: exchange.path, route, status: reply.status });
+  const { method, isProbe } = endpoint;
+  dependencies.observer.end(start, { method, path: exchange.path, route, status: reply.status, isProbe });
 }
 
 async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number): Promise<Reply> {

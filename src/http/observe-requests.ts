@@ -33,6 +33,7 @@ export interface RequestEnd {
   /** The pattern that answered, such as /repos/:owner/:repo: paths would give an unlimited number of names. */
   readonly route: string;
   readonly status: number;
+  readonly isProbe?: boolean | undefined;
 }
 
 export interface RequestObserver {
@@ -71,10 +72,10 @@ export function createRequestObserver({
       traceparent,
       clientAddress: readClientAddress(socket, forwardedFor),
     }),
-    end: ({ startedMs, traceId, traceparent }, { method, path, route, status }) => {
+    end: ({ startedMs, traceId, traceparent }, { method, path, route, status, isProbe }) => {
       const durationMs = world.monotonicMs() - startedMs;
       const line = { traceId, method, path, status, durationMs: Math.round(durationMs * 1000) / 1000 };
-      if (isProbe(path)) {
+      if (isProbe || PROBES.has(path)) {
         log.trace(line, 'request');
         return;
       }
@@ -94,6 +95,4 @@ export function createRequestObserver({
 }
 
 /** Kubernetes probes a pod every second or two: in a quiet service, probes would outnumber requests and hide failures. */
-function isProbe(path: string): boolean {
-  return path === '/healthz' || path === '/readyz' || path === '/metrics';
-}
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

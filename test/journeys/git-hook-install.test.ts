@@ -137,3 +137,11 @@ test('the hook is installed over its own, with another address and token', async
     assert.deepEqual(JSON.parse(readFileSync(join(bare, 'trivet.json'), 'utf8')), { url, token: text });
   }
 });
+
+test('damaged settings of the hook are named without their token', async (t) => {
+  const { bare } = await preparePushes(t);
+  writeFileSync(join(bare, 'trivet.json'), '{"url": "http://127.0.0.1:1", "token": secret}');
+  const sent = await runTrivet(['git-hook', 'send', '--git-dir', bare]);
+  assert.equal(sent.code, 2);
+  assert.match(sent.stderr, /^Cannot read the settings of the hook in ".*trivet\.json": it is not valid JSON\n$/);
+});

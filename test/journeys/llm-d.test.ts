@@ -203,6 +203,25 @@ test('a model that is not learned is not ready where unknown models are rejected
   }
 });
 
+test('probes of the interface are no requests in metrics and log, on the fast path and beside it', async () => {
+  const environment = { ...ENVIRONMENT, LOG_LEVEL: 'info', PREDICTION_UNKNOWN_MODEL: 'reject' };
+  await using strict = await startProgram(environment);
+  const base = `${strict.httpUrl}/llm-d/some/model`;
+  for (const method of ['GET', 'HEAD'])
+    for (let count = 0; count < 5; count++) {
+      assert.equal((await fetch(`${base}/readyz`, { method })).status, 503);
+      assert.equal((await fetch(`${base}/healthz`, { method })).status, 200);
+    }
+  assert.equal((await fetch(`${base}/status`)).status, 200);
+  const metrics = await (await fetch(`${strict.httpUrl}/metrics`)).text();
+  assert.deepEqual(metrics.match(/^trivet_http_request_duration_seconds_count.*$/gm), [
+    'trivet_http_request_duration_seconds_count{method="GET",status="200"} 1',
+  ]);
+  await strict.stop();
+  const requests = strict.log().match(/"path":"[^"]*"/g);
+  assert.deepEqual(requests, ['"path":"/llm-d/some/model/status"']);
+});
+
 test('a port without its model, and a quantile that is not kept, are refused at the start', async () => {
   await assert.rejects(startProgram({ LLM_D_PORT: '0' }), /LLM_D_PORT and LLM_D_MODEL must be given together/);
   await assert.rejects(

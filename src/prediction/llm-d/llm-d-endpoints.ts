@@ -101,10 +101,11 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
     get('/status', (targetModel) => describeStatus(dependencies.objective, findReadiness(targetModel))),
     get('/model/download/info', (targetModel) => describeModel(dependencies.objective, findReadiness(targetModel))),
     // Probes carry no token and tell nothing about the model.
-    { method: 'GET', path: '/healthz', answer: async () => replyJson({ status: 'ok' }) },
+    { method: 'GET', path: '/healthz', isProbe: true, answer: async () => replyJson({ status: 'ok' }) },
     {
       method: 'GET',
       path: '/readyz',
+      isProbe: true,
       answer: (_, targetModel) => answerReady(dependencies, findReadiness(targetModel).isReady),
     },
   ];

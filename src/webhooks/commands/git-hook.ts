@@ -248,11 +248,20 @@ function quote(word: string): string {
 
 function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress {
   const file = join(resolve(gitDir), SETTINGS_FILE);
-  const settings = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Partial<ServiceAddress>) : {};
+  const settings = existsSync(file) ? readSettings(file) : {};
   const token = tokenFile === undefined ? settings.token : readToken(tokenFile);
   if (token === undefined)
     throw new Failure('invalid', `Cannot reach the service: give --token-file, or run git-hook install`);
   return { url: (service ?? settings.url ?? DEFAULT_URL).replace(/\/+$/, ''), token };
+}
+
+function readSettings(file: string): Partial<ServiceAddress> {
+  const text = readNamedFile(file);
+  try {
+    return JSON.parse(text) as Partial<ServiceAddress>;
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read the settings of the hook in "${file}": ${describeError(error)}`);
+  }
 }
 
 function readToken(file: string): string {

@@ -28,6 +28,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* How many connections to PostgreSQL all processes may have: those of the pool, three for a while, and one process more in a rollout. */ -}}
+{{- define "trivet.connections" -}}
+{{- $count := 0 -}}
+{{- range (include "trivet.components" . | fromJson).items -}}
+{{- $processes := ternary .autoscaling.maxReplicas .replicas .autoscaling.enabled -}}
+{{- $count = add $count (include "trivet.connectionsOf" (dict "root" $ "processes" $processes "settings" .settings)) -}}
+{{- end -}}
+{{- with .Values.sidecar -}}
+{{- if .enabled -}}
+{{- $count = add $count (include "trivet.connectionsOf" (dict "root" $ "processes" .replicas "settings" .settings)) -}}
+{{- end -}}
+{{- end -}}
+{{ $count }}
+{{- end -}}
+
+{{- define "trivet.connectionsOf" -}}
+{{- $settings := mergeOverwrite (dict "DATABASE_POOL_SIZE" 10) (deepCopy .root.Values.settings) (deepCopy .settings) -}}
+{{ mul (add1 (int .processes)) (add 3 (int $settings.DATABASE_POOL_SIZE)) }}
+{{- end -}}
+
 {{- define "trivet.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{ default (include "trivet.fullname" .) .Values.serviceAccount.name }}
