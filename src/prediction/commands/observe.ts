@@ -1,19 +1,24 @@
 /** Runs `trivet observe`: stores observations of files as samples. */
+import { statSync } from 'node:fs';
 import { Command } from 'commander';
 import { openCliStore } from '../../command-line/open-cli-store.ts';
-import { print, printJson } from '../../command-line/output.ts';
+import { print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import type { ReadRow } from '../formats/parse-record.ts';
 import { describePlace, type Format, readObservations } from '../formats/read-observations.ts';
 import { countRefusal, type Refusals } from '../formats/read-table.ts';
 import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
+import { createRecordings, type RecordingDates, type Recordings } from './recording-times.ts';
 import {
   createFieldCounter,
   createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
+  remarkAll,
   warnOfIgnored,
 } from './row-input.ts';
 import { createSampleIntake, type IntakePace } from './sample-intake.ts';
@@ -54,16 +59,9 @@ async function observe(options: ObserveOptions): Promise<void> {
   using intake = createSampleIntake(opened, options.input.includes('-') ? STREAM : FILES);
   const refused = new Map<string, Refusals>();
   const ignored = createFieldCounter();
-  for (const path of options.input)
-    for await (const row of readObservations(path, {
-      ...readOptions(options),
-      onIgnoredField: ignored.count,
-      stdin: process.stdin,
-    })) {
-      const refusal = 'refusal' in row ? row.refusal : findUnreportable(row.observation, opened.world.nowMs());
-      if (refusal !== undefined) countRefusal(refused, refusal, describePlace(path, row));
-      else if ('observation' in row) await intake.add(row.observation);
-    }
+  for await (const { path, row } of readDatedRows({ ...options, onIgnoredField: ignored.count }, opened.world))
+    if ('refusal' in row) countRefusal(refused, row.refusal, describePlace(path, row));
+    else await intake.add(row.observation);
   const accepted = await intake.finish();
   const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
   warnOfIgnored(ignored.list());
@@ -74,8 +72,66 @@ async function observe(options: ObserveOptions): Promise<void> {
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
 }
 
-function readOptions({ format, model, kvCapacityTokens, server }: ObserveOptions) {
-  return { format, kvCapacityTokens, server, targetModel: model ?? '' };
+interface ReadingOptions extends ObserveOptions {
+  readonly onIgnoredField: (name: string) => void;
+}
+
+interface FileRow {
+  readonly path: string;
+  readonly row: ReadRow;
+}
+
+/** Reads files twice, since the last row of a recording decides how all of it is dated. A stream can be read once. */
+async function* readDatedRows(options: ReadingOptions, world: World): AsyncGenerator<FileRow> {
+  const files = createRecordings();
+  for (const path of options.input.filter((each) => !isStream(each)))
+    for await (const row of readReportable(path, { ...options, onIgnoredField: () => {} }, world))
+      files.note(path, row);
+  const dates = planDates(files, world);
+  for (const path of options.input) {
+    const rows = readReportable(path, options, world);
+    if (isStream(path)) for await (const row of dateStream(path, rows, world)) yield { path, row };
+    else for await (const row of rows) yield { path, row: dates.date(path, row) };
+  }
+}
+
+function isStream(path: string): boolean {
+  return path === '-' || statSync(path, { throwIfNoEntry: false })?.isFile() === false;
+}
+
+/** Reads rows. Those are refused that a report may not say either. */
+async function* readReportable(path: string, options: ReadingOptions, world: World): AsyncGenerator<ReadRow> {
+  const { model: targetModel = '', format, ...reading } = options;
+  for await (const row of readObservations(path, { ...reading, format, targetModel, stdin: process.stdin })) {
+    const { line, place } = row;
+    const refusal = 'observation' in row ? findUnreportable(row.observation, world.nowMs()) : undefined;
+    yield refusal === undefined ? row : { line, ...(place === undefined ? {} : { place }), refusal };
+  }
+}
+
+function planDates(recordings: Recordings, world: World): RecordingDates {
+  const dates = recordings.plan(world.nowMs());
+  remarkAll(dates.remarks);
+  return dates;
+}
+
+/** Runs are known at the end of a stream only, and dated as in files. Other rows pass, and count from now at the latest. */
+async function* dateStream(path: string, rows: AsyncIterable<ReadRow>, world: World): AsyncGenerator<ReadRow> {
+  const runs = createRecordings();
+  const held: ReadRow[] = [];
+  let ahead = 0;
+  for await (const row of rows)
+    if ('observation' in row && row.observation.run !== undefined) {
+      runs.note(path, row);
+      held.push(row);
+    } else {
+      if ('observation' in row && (row.observation.atMs ?? 0) > world.nowMs()) ahead++;
+      yield row;
+    }
+  const dates = planDates(runs, world);
+  for (const row of held) yield dates.date(path, row);
+  if (ahead > 0)
+    remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each counts from when it came`);
 }
 
 /** Returns why a report with this observation would be refused: rows of files follow the same rules. */
