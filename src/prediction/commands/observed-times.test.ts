@@ -1,6 +1,6 @@
 /** The times of recordings that are observed: what is learned of a queue depends on the times between its requests. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -19,6 +19,7 @@ async function run(dataDir: string, argv: readonly string[], input = '') {
 
 interface StoredRow {
   readonly atMs: number;
+  readonly server: string;
 }
 
 function listStored(dataDir: string): StoredRow[] {
@@ -74,3 +75,40 @@ test('rows of a stream that are dated ahead count from when they came, and are n
   );
   assert.ok(listStored('stream').at(-1)!.atMs <= Date.now());
 });
+
+/** A request every half second, on a clock that begins with the run. */
+function logRun(name: string, firstMs: number): string {
+  const rows = Array.from({ length: 40 }, (_, i) => ({
+    run: name,
+    server: 's',
+    server_ip: '10.0.0.5',
+    start_ms: firstMs + 500 * i,
+    first_token_ms: firstMs + 500 * i + 100,
+    end_ms: firstMs + 500 * i + 900,
+    input_tokens: 100,
+    output_tokens: 9,
+  }));
+  return rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+}
+
+const LOG = ['observe', '--format', 'requests', '--kv-capacity-tokens', '100000', '--model', 'm', '--input'];
+
+for (const [title, firstMs] of [
+  ['from 0 on', 0],
+  ['before 0', -5000],
+] as const)
+  test(`runs with clocks of their own that count ${title} are dated one after the other, and the last ends now`, async () => {
+    const text = logRun('a', firstMs) + logRun('b', firstMs);
+    const path = join(folder, 'runs.jsonl');
+    writeFileSync(path, text);
+    for (const [input, dataDir] of Object.entries({ [path]: `file${firstMs}`, '-': `stdin${firstMs}` })) {
+      const beforeMs = Date.now();
+      const { stderr } = await run(dataDir, [...LOG, input], text);
+      const rows = listStored(dataDir);
+      const gaps = listGaps(rows);
+      assert.deepEqual([gaps.length, gaps.filter((ms) => ms === 500).length], [79, 78]);
+      assert.ok(gaps[39]! > MINUTE_MS, `${gaps[39]}`);
+      assert.ok(rows.at(-1)!.atMs <= Date.now() - 900 && rows.at(-1)!.atMs >= beforeMs - 900);
+      assert.match(stderr, /^Recordings with a clock of their own: 2\. They are dated one after the other/m);
+    }
+  });

@@ -1,8 +1,9 @@
 /**
- * Dates recordings whose times are ahead of the clock here. The times between requests stay: capacity
+ * Dates recordings whose times are ahead of the clock here, or on a clock of their own. The times between requests stay: capacity
  * and the past of a server are learned from them.
  */
 import type { ReadRow } from '../formats/parse-record.ts';
+import { FIRST_EPOCH_MS } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 
 /** A recording is a run of a file, or a file without runs. */
@@ -27,6 +28,8 @@ interface Extent {
 }
 
 type Extents = ReadonlyMap<string, Extent>;
+/** By how much the times of each recording are moved. */
+type Shifts = ReadonlyMap<string, number>;
 
 export function createRecordings(): Recordings {
   const extents = new Map<string, Extent>();
@@ -40,9 +43,10 @@ export function createRecordings(): Recordings {
     },
     plan(nowMs) {
       const aheadMs = measureAhead(extents, nowMs);
+      const ownShifts = placeOwnClocks(extents, nowMs);
       return {
-        remarks: listRemarks(aheadMs),
-        date: (_path, row) => move(row, -aheadMs),
+        remarks: listRemarks(aheadMs, ownShifts.size),
+        date: (path, row) => move(row, ownShifts.get(nameRecording(path, row)) ?? -aheadMs),
       };
     },
   };
@@ -74,11 +78,30 @@ function measureAhead(extents: Extents, nowMs: number): number {
   return Math.max(0, extents.values().reduce((latest, { lastMs }) => Math.max(latest, lastMs), 0) - nowMs);
 }
 
-function listRemarks(aheadMs: number): string[] {
+/** Between two recordings that are dated one after the other: longer than a queue is taken to last between two samples. */
+const PAUSE_MS = 60_000;
+
+/** Nothing says when they were. One after the other, in their order, none seems to be the load of another. */
+function placeOwnClocks(extents: Extents, nowMs: number): Shifts {
+  const shifts = new Map<string, number>();
+  let latestMs = nowMs;
+  for (const [name, { firstMs, lastMs, endMs }] of [...extents].reverse()) {
+    if (lastMs >= FIRST_EPOCH_MS) continue;
+    shifts.set(name, latestMs - endMs);
+    latestMs -= endMs - firstMs + PAUSE_MS;
+  }
+  return shifts;
+}
+
+function listRemarks(aheadMs: number, ownClocks: number): string[] {
   const remarks: string[] = [];
   if (aheadMs > 0)
     remarks.push(
       `Times are up to ${formatSeconds(aheadMs)} s ahead of the clock here: all move back, the latest to now`,
+    );
+  if (ownClocks > 0)
+    remarks.push(
+      `Recordings with a clock of their own: ${ownClocks}. They are dated one after the other, and the last ends now`,
     );
   return remarks;
 }
