@@ -122,9 +122,25 @@ forEachEngine('requests under way are load, however many have just ended', async
   assert.deepEqual(await learnBusyMinute(store, 2), { running: 2, lines: [] });
 });
 
-forEachEngine('more requests under way than are read are named in the log', async (store) => {
-  const { lines } = await learnBusyMinute(store, 1);
-  assert.deepEqual(lines, ['Cannot count all requests of traces that were under way; loads are learned too low']);
+forEachEngine('a lack of requests under way is logged when it begins and when it ends', async (store) => {
+  const { queue, world, lines } = openQueue(store, { maxUnderWay: 1 });
+  const at = world.nowMs();
+  const long = ['l0', 'l1'].map((id) => ({ id, startMs: at, ttftMs: 50, latencyMs: 9000 }));
+  const later = [1000, 2000, 9500, 9600].map((ms) => ({ id: `${ms}`, startMs: at + ms, ttftMs: 10, latencyMs: 60 }));
+  await queue.add(selectLearnableSpans([...long, ...later].map(spanOf), { nowMs: at }).spans);
+  const logged: number[] = [];
+  world.moveMs(HOLD_MS);
+  // The round in between has nothing to learn.
+  for (const ms of [0, 1000, 1000, 1000, 6500, 100]) {
+    world.moveMs(ms);
+    await queue.learnDue(never);
+    logged.push(lines.length);
+  }
+  assert.deepEqual(logged, [0, 1, 1, 1, 2, 2]);
+  assert.deepEqual(lines, [
+    'Cannot count all requests of traces that were under way; loads are learned too low',
+    'All requests of traces that were under way are counted again',
+  ]);
 });
 
 for (const [title, roundsMs] of [

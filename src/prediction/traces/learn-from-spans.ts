@@ -58,17 +58,14 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   const { store, world, log, sink, holdMs, maxUnderWay = MAX_UNDER_WAY } = dependencies;
   const { learned, waiting } = createSpanMetrics(dependencies.metrics);
   const ended = createEndedSpans(store);
+  const cutOff = createCutOffLog(log, maxUnderWay);
   let waitingCount = 0;
   /** Spans that were added since the start. */
   let addedCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const underWay = await listUnderWay(store, due, maxUnderWay + 1);
-    if (underWay.length > maxUnderWay)
-      log.warn(
-        { limit: maxUnderWay },
-        'Cannot count all requests of traces that were under way; loads are learned too low',
-      );
+    cutOff.note(underWay.length > maxUnderWay);
     const context = [...(await ended.listBefore(due[0]!.startMs)), ...underWay, ...due];
     // Another process may have learned a request since it was found to be due.
     const distinct = new Map(context.map((span) => [span.requestId, span]));
@@ -89,6 +86,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       if (due.length > 0) await learn(due);
       if (due.length < MAX_DUE || signal.aborted) break;
     }
+    cutOff.endRound();
     await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
     const addedBefore = addedCount;
     const counted = await countWaitingSpans(store);
@@ -117,6 +115,26 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
 /** Returns the learned requests that were under way when one of those that are due started. */
 async function listUnderWay(store: Store, due: readonly WaitingSpan[], limit: number): Promise<WaitingSpan[]> {
   return await listSpansUnderWay(store, { fromMs: due[0]!.startMs, toMs: due.at(-1)!.startMs, limit });
+}
+
+/** Logs when loads begin to be too low and when that is over: busy minutes have many batches. */
+function createCutOffLog(log: Log, limit: number) {
+  let wasCutOff = false;
+  let isCutOff: boolean | undefined;
+  return {
+    note(isBatchCutOff: boolean): void {
+      if (isBatchCutOff && !wasCutOff)
+        log.warn({ limit }, 'Cannot count all requests of traces that were under way; loads are learned too low');
+      wasCutOff ||= isBatchCutOff;
+      isCutOff = isCutOff || isBatchCutOff;
+    },
+    endRound(): void {
+      if (wasCutOff && isCutOff === false)
+        log.info({ limit }, 'All requests of traces that were under way are counted again');
+      wasCutOff = isCutOff ?? wasCutOff;
+      isCutOff = undefined;
+    },
+  };
 }
 
 function toEvents(
