@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 
@@ -97,18 +97,29 @@ test('trivet observe dates a row that a clock ahead has dated with the time of t
   assert.ok(stored.length === 1 && Number(stored[0]!.at_ms) <= Date.now(), JSON.stringify(stored));
 });
 
-test('trivet observe stores the rows of a program within a second, whether more come or not', async (t) => {
-  const dataDir = join(folder, 'stream');
+/** Starts the command with one row, and returns it with a connection to its database. */
+async function observeProgram(t: TestContext, name: string) {
+  const dataDir = join(folder, name);
   const made = await runTrivet(['observe', '--input', '-'], { env: { TRIVET_DATA_DIR: dataDir }, input: toLine(ROW) });
   assert.equal(made.code, 0, made.stderr);
   const child = spawn(process.execPath, ['src/cli/trivet.ts', 'observe', '--input', '-'], {
     env: { ...process.env, TRIVET_DATA_DIR: dataDir },
-    stdio: ['pipe', 'ignore', 'inherit'],
+    stdio: ['pipe', 'ignore', 'pipe'],
   });
   t.after(() => child.kill());
   const closed = once(child, 'close');
-  using store = new DatabaseSync(join(dataDir, 'trivet.db'), { readOnly: true });
-  const countStored = () => Number(store.prepare('SELECT COUNT(*) AS rows FROM samples').get()?.rows);
+  const said = { text: '' };
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    said.text += chunk;
+  });
+  const database = new DatabaseSync(join(dataDir, 'trivet.db'), { timeout: 10_000 });
+  t.after(() => database.close());
+  const countStored = () => Number(database.prepare('SELECT COUNT(*) AS rows FROM samples').get()?.rows);
+  return { child, closed, said, database, countStored };
+}
+
+test('trivet observe stores the rows of a program within a second, whether more come or not', async (t) => {
+  const { child, closed, countStored } = await observeProgram(t, 'stream');
   // The program may say nothing more for hours.
   child.stdin.write(toLine(ROW));
   await waitUntil(() => countStored() === 2);
@@ -117,6 +128,31 @@ test('trivet observe stores the rows of a program within a second, whether more 
   child.stdin.end();
   assert.deepEqual(await closed, [0, null]);
   assert.equal(countStored(), 1102);
+});
+
+test('trivet observe keeps the rows of a program while the database is locked, and stores them after that', async (t) => {
+  const { child, closed, said, database, countStored } = await observeProgram(t, 'locked');
+  child.stdin.write(toLine(ROW));
+  await waitUntil(() => countStored() === 2);
+  database.exec('BEGIN IMMEDIATE');
+  child.stdin.write(toLine(ROW));
+  // SQLite waits for a lock for ten seconds.
+  await waitUntil(() => /^Rows are kept, and stored as soon as that is possible: /m.test(said.text));
+  database.exec('ROLLBACK');
+  await waitUntil(() => countStored() === 3);
+  child.stdin.end();
+  assert.deepEqual(await closed, [0, null]);
+  assert.equal(countStored(), 3);
+});
+
+test('trivet observe ends at once when the rows of a program cannot be stored', async (t) => {
+  const { child, closed, said, database, countStored } = await observeProgram(t, 'broken');
+  child.stdin.write(toLine(ROW));
+  await waitUntil(() => countStored() === 2);
+  database.exec('DROP TABLE samples');
+  child.stdin.write(toLine(ROW));
+  assert.deepEqual(await closed, [1, null]);
+  assert.match(said.text, /^Cannot run "sample-insert-many-1" on the database$/m);
 });
 
 test('trivet observe asks about recordings that overlap', async () => {

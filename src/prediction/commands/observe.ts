@@ -1,24 +1,27 @@
 /** Runs `trivet observe`: stores observations of files as samples. */
+import { statSync } from 'node:fs';
 import { Command } from 'commander';
-import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
-import { createProgress, print, printJson } from '../../command-line/output.ts';
+import { openCliStore } from '../../command-line/open-cli-store.ts';
+import { print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import type { ReadRow } from '../formats/parse-record.ts';
 import { describePlace, type Format, readObservations } from '../formats/read-observations.ts';
 import { countRefusal, type Refusals } from '../formats/read-table.ts';
 import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
-import { insertSampleStatement } from '../observations/sample-store.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
-import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
+import { createRecordings, type RecordingDates, type Recordings } from './recording-times.ts';
 import {
   createFieldCounter,
   createFormatOption,
   createKvCapacityOption,
   createServerOption,
   formatRefusals,
+  remarkAll,
   warnOfIgnored,
-  warnOfMistakes,
 } from './row-input.ts';
+import { createSampleIntake, type IntakePace } from './sample-intake.ts';
 
 interface ObserveOptions {
   readonly input: readonly string[];
@@ -29,18 +32,14 @@ interface ObserveOptions {
   readonly json?: boolean;
 }
 
-const ROWS_AT_ONCE = 500;
-
-interface IntakePace {
-  /** Mistakes are looked for in this many rows, before any of them is stored. */
-  readonly checkedRows: number;
-  /** Rows are stored after this long, checked or not. */
-  readonly maxWaitMs?: number;
-}
-
 const FILES: IntakePace = { checkedRows: 20_000 };
-/** Standard input may be a program that goes on for days. */
-const STREAM: IntakePace = { checkedRows: 1000, maxWaitMs: 1000 };
+/** Standard input may be a program that goes on for days, and says nothing for hours. */
+const STREAM: IntakePace = {
+  checkedRows: 1000,
+  maxWaitMs: 1000,
+  // The read that waits for standard input throws the error.
+  onFailure: (error) => void process.stdin.on('error', () => {}).destroy(error),
+};
 
 export function createObserveCommand(): Command {
   return new Command('observe')
@@ -57,19 +56,12 @@ export function createObserveCommand(): Command {
 async function observe(options: ObserveOptions): Promise<void> {
   if (options.model !== undefined) checkModelName(options.model);
   await using opened = await openCliStore({ ifAbsent: 'create' });
-  const intake = createIntake(opened, options.input.includes('-') ? STREAM : FILES);
+  using intake = createSampleIntake(opened, options.input.includes('-') ? STREAM : FILES);
   const refused = new Map<string, Refusals>();
   const ignored = createFieldCounter();
-  for (const path of options.input)
-    for await (const row of readObservations(path, {
-      ...readOptions(options),
-      onIgnoredField: ignored.count,
-      stdin: process.stdin,
-    })) {
-      const refusal = 'refusal' in row ? row.refusal : findUnreportable(row.observation, opened.world.nowMs());
-      if (refusal !== undefined) countRefusal(refused, refusal, describePlace(path, row));
-      else if ('observation' in row) await intake.add(row.observation);
-    }
+  for await (const { path, row } of readDatedRows({ ...options, onIgnoredField: ignored.count }, opened.world))
+    if ('refusal' in row) countRefusal(refused, row.refusal, describePlace(path, row));
+    else await intake.add(row.observation);
   const accepted = await intake.finish();
   const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
   warnOfIgnored(ignored.list());
@@ -80,60 +72,66 @@ async function observe(options: ObserveOptions): Promise<void> {
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
 }
 
-/** Checks the first rows together, and stores all. */
-function createIntake(opened: CliStore, { checkedRows, maxWaitMs }: IntakePace) {
-  const showProgress = createProgress(() => opened.world.monotonicMs());
-  let unchecked: Observation[] | undefined = [];
-  let waiting: Observation[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  let stored = Promise.resolve();
-  let accepted = 0;
-
-  function check(): void {
-    if (unchecked !== undefined) warnOfRows(unchecked);
-    unchecked = undefined;
-  }
-
-  async function save(rows: readonly Observation[]): Promise<void> {
-    for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
-      const part = rows.slice(from, from + ROWS_AT_ONCE);
-      await saveAll(opened, part);
-      accepted += part.length;
-      showProgress(`Taken: ${accepted} rows`);
-    }
-  }
-
-  /** Stores what waits, after what is being stored. */
-  function flush(): Promise<void> {
-    clearTimeout(timer);
-    timer = undefined;
-    const rows = waiting;
-    waiting = [];
-    stored = stored.then(() => save(rows));
-    // The next row or the end throws the error of a flush that the timer began.
-    stored.catch(() => {});
-    return stored;
-  }
-
-  return {
-    async add(observation: Observation): Promise<void> {
-      await stored;
-      waiting.push(observation);
-      if (unchecked !== undefined && unchecked.push(observation) >= checkedRows) check();
-      if (unchecked === undefined && waiting.length >= ROWS_AT_ONCE) await flush();
-      else if (maxWaitMs !== undefined) timer ??= setTimeout(() => void flush(), maxWaitMs).unref();
-    },
-    /** Returns the number of rows that were stored. */
-    async finish(): Promise<number> {
-      check();
-      await flush();
-      return accepted;
-    },
-  };
+interface ReadingOptions extends ObserveOptions {
+  readonly onIgnoredField: (name: string) => void;
 }
 
-function readOptions({ format, model, kvCapacityTokens, server }: ObserveOptions) {
-  return { format, kvCapacityTokens, server, targetModel: model ?? '' };
+interface FileRow {
+  readonly path: string;
+  readonly row: ReadRow;
+}
+
+/** Reads files twice, since the last row of a recording decides how all of it is dated. A stream can be read once. */
+async function* readDatedRows(options: ReadingOptions, world: World): AsyncGenerator<FileRow> {
+  const files = createRecordings();
+  for (const path of options.input.filter((each) => !isStream(each)))
+    for await (const row of readReportable(path, { ...options, onIgnoredField: () => {} }, world))
+      files.note(path, row);
+  const dates = planDates(files, world);
+  for (const path of options.input) {
+    const rows = readReportable(path, options, world);
+    if (isStream(path)) for await (const row of dateStream(path, rows, world)) yield { path, row };
+    else for await (const row of rows) yield { path, row: dates.date(path, row) };
+  }
+}
+
+function isStream(path: string): boolean {
+  return path === '-' || statSync(path, { throwIfNoEntry: false })?.isFile() === false;
+}
+
+/** Reads rows. Those are refused that a report may not say either. */
+async function* readReportable(path: string, options: ReadingOptions, world: World): AsyncGenerator<ReadRow> {
+  const { model: targetModel = '', format, ...reading } = options;
+  for await (const row of readObservations(path, { ...reading, format, targetModel, stdin: process.stdin })) {
+    const { line, place } = row;
+    const refusal = 'observation' in row ? findUnreportable(row.observation, world.nowMs()) : undefined;
+    yield refusal === undefined ? row : { line, ...(place === undefined ? {} : { place }), refusal };
+  }
+}
+
+function planDates(recordings: Recordings, world: World): RecordingDates {
+  const dates = recordings.plan(world.nowMs());
+  remarkAll(dates.remarks);
+  return dates;
+}
+
+/** Runs are known at the end of a stream only, and dated as in files. Other rows pass, and count from now at the latest. */
+async function* dateStream(path: string, rows: AsyncIterable<ReadRow>, world: World): AsyncGenerator<ReadRow> {
+  const runs = createRecordings();
+  const held: ReadRow[] = [];
+  let ahead = 0;
+  for await (const row of rows)
+    if ('observation' in row && row.observation.run !== undefined) {
+      runs.note(path, row);
+      held.push(row);
+    } else {
+      if ('observation' in row && (row.observation.atMs ?? 0) > world.nowMs()) ahead++;
+      yield row;
+    }
+  const dates = planDates(runs, world);
+  for (const row of held) yield dates.date(path, row);
+  if (ahead > 0)
+    remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each counts from when it came`);
 }
 
 /** Returns why a report with this observation would be refused: rows of files follow the same rules. */
@@ -143,24 +141,4 @@ function findUnreportable({ targetModel, input, atMs }: Observation, nowMs: numb
   for (const [name, text] of Object.entries(texts))
     if (Buffer.byteLength(text) > MAX_NAME_BYTES) return `${name} must have at most ${MAX_NAME_BYTES} bytes`;
   return isTooFarAhead(atMs ?? nowMs, nowMs) ? 'at must not be more than a day ahead' : undefined;
-}
-
-function warnOfRows(observations: readonly Observation[]): void {
-  const table = createObservationTable(Math.max(1, observations.length));
-  for (const observation of observations) appendObservation(table, observation);
-  warnOfMistakes(table);
-}
-
-async function saveAll({ store, world }: CliStore, observations: readonly Observation[]): Promise<void> {
-  const nowMs = world.nowMs();
-  const ids = await store.makeIds(observations.length);
-  await store.writeAll(
-    observations.map((observation, index) =>
-      // A row that is dated ahead counts from now, like one of a report.
-      insertSampleStatement({
-        id: ids[index]!,
-        observation: { ...observation, atMs: Math.min(observation.atMs ?? nowMs, nowMs) },
-      }),
-    ),
-  );
 }

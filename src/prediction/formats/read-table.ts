@@ -1,4 +1,5 @@
 /** Reads rows into a table of observations, and counts refused rows and ignored fields. */
+import { FIRST_EPOCH_MS } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 import {
   appendObservation,
@@ -10,7 +11,6 @@ import {
 import { KNOWN_FIELDS } from './field-names.ts';
 import { describePlace, type Format, isTableFormat, readObservations } from './read-observations.ts';
 import { REQUEST_FIELDS } from './request-log.ts';
-import { FIRST_EPOCH_MS } from './requests.ts';
 
 /** Why rows were refused: how many for each reason, and where the first of them stands. */
 export interface Refusals {

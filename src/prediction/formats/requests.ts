@@ -5,6 +5,7 @@
  */
 import { type ReplayedRequest, replayHistory } from '../history/replay-history.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
+import { FIRST_EPOCH_MS } from '../schema/milliseconds.ts';
 import { findMistake, type Observation } from '../schema/observation.ts';
 import type { NumberedRecord } from './csv.ts';
 import type { ReadRow } from './parse-record.ts';
@@ -32,9 +33,6 @@ interface NumberedRequest extends LoggedRequest {
 }
 
 export const KNOWN_REQUEST_FIELDS: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
-
-/** A smaller start is no time since the epoch, but one since the run began. */
-export const FIRST_EPOCH_MS = 1e11;
 
 /** The rows come in the order of their starts: of all runs together when they share a clock, else run after run. */
 export async function* readRequests(

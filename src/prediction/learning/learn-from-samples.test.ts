@@ -79,3 +79,9 @@ forEachEngine('rows that are older than all that a training reads are not fresh 
   const { rows, lastSampleId } = await learnFromSamples({ place, targetModel: 'm' }, 200);
   assert.deepEqual([rows, lastSampleId], [200, 300]);
 });
+
+forEachEngine('rows that are dated before 1970 are learned from too', async (store, { place }) => {
+  await addDated(store, { count: 100, lastMs: 50_000, firstId: 1 });
+  const { rows } = await learnFromSamples({ place, targetModel: 'm' });
+  assert.equal(rows, 100);
+});

@@ -190,7 +190,7 @@ export async function* readSamplePages(
 ): AsyncGenerator<Sample[]> {
   const latestMs = findLatestMs(nowMs);
   const [first] = await store.read(firstOfNewestSql, [targetModel, latestMs, limit - 1]);
-  let next = first ?? { at_ms: 0, id: 0 };
+  let next = first ?? { at_ms: Number.MIN_SAFE_INTEGER, id: 0 };
   for (;;) {
     const rows = await store.read(samplesFromSql, [targetModel, latestMs, next.at_ms, next.id, ROWS_OF_A_PAGE]);
     if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));

@@ -19,3 +19,6 @@ export function clampMs(milliseconds: number): number {
   // NaN comes from 0 × infinity, so from an input that overflowed.
   return milliseconds < MIN_MS ? MIN_MS : MAX_MS;
 }
+
+/** A smaller time is not one since the epoch, but since a start of its own, as that of a run. */
+export const FIRST_EPOCH_MS = 1e11;

@@ -19,8 +19,8 @@ const HOLD_MS = 10_000;
 function openQueue(store: Store, limits: { readonly maxUnderWay?: number } = {}) {
   const world = createStillWorld();
   const metrics = new Registry();
-  const warnings: string[] = [];
-  const log = createLog('warn', { write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg) });
+  const lines: string[] = [];
+  const log = createLog('info', { write: (line) => void lines.push((JSON.parse(line) as { msg: string }).msg) });
   const nothing = () => {};
   const sink = createObservationSink({
     store,
@@ -32,7 +32,7 @@ function openQueue(store: Store, limits: { readonly maxUnderWay?: number } = {})
   });
   const settings = { kvCapacityTokens: 1000, holdMs: HOLD_MS };
   const queue = createSpanQueue({ store, world, log, metrics, sink, ...settings, ...limits });
-  return { queue, world, metrics, warnings };
+  return { queue, world, metrics, lines };
 }
 
 interface Request {
@@ -104,7 +104,7 @@ forEachEngine('a request is learned with the load of requests that ended after i
 
 /** Learns six requests that end at once and two long ones, and then one that starts while only these are under way. */
 async function learnBusyMinute(store: Store, maxUnderWay: number) {
-  const { queue, world, warnings } = openQueue(store, { maxUnderWay });
+  const { queue, world, lines } = openQueue(store, { maxUnderWay });
   const at = world.nowMs();
   const ended = Array.from({ length: 6 }, (_, i) => ({ id: `e${i}`, startMs: at + i, ttftMs: 5, latencyMs: 9 }));
   const long = ['l0', 'l1'].map((id) => ({ id, startMs: at + 20, ttftMs: 50, latencyMs: 9000 }));
@@ -115,17 +115,60 @@ async function learnBusyMinute(store: Store, maxUnderWay: number) {
     await queue.learnDue(never);
   }
   const [, , , running] = (await listLearned(store)).at(-1)!;
-  return { running, warnings };
+  return { running, lines };
 }
 
 forEachEngine('requests under way are load, however many have just ended', async (store) => {
-  assert.deepEqual(await learnBusyMinute(store, 2), { running: 2, warnings: [] });
+  assert.deepEqual(await learnBusyMinute(store, 2), { running: 2, lines: [] });
 });
 
-forEachEngine('more requests under way than are read are named in the log', async (store) => {
-  const { warnings } = await learnBusyMinute(store, 1);
-  assert.deepEqual(warnings, ['Cannot count all requests of traces that were under way; loads are learned too low']);
+forEachEngine('a lack of requests under way is logged when it begins and when it ends', async (store) => {
+  const { queue, world, lines } = openQueue(store, { maxUnderWay: 1 });
+  const at = world.nowMs();
+  const long = ['l0', 'l1'].map((id) => ({ id, startMs: at, ttftMs: 50, latencyMs: 9000 }));
+  const later = [1000, 2000, 9500, 9600].map((ms) => ({ id: `${ms}`, startMs: at + ms, ttftMs: 10, latencyMs: 60 }));
+  await queue.add(selectLearnableSpans([...long, ...later].map(spanOf), { nowMs: at }).spans);
+  const logged: number[] = [];
+  world.moveMs(HOLD_MS);
+  // The round in between has nothing to learn.
+  for (const ms of [0, 1000, 1000, 1000, 6500, 100]) {
+    world.moveMs(ms);
+    await queue.learnDue(never);
+    logged.push(lines.length);
+  }
+  assert.deepEqual(logged, [0, 1, 1, 1, 2, 2]);
+  assert.deepEqual(lines, [
+    'Cannot count all requests of traces that were under way; loads are learned too low',
+    'All requests of traces that were under way are counted again',
+  ]);
 });
+
+for (const [title, roundsMs] of [
+  ['one round', [40_000]],
+  ['two rounds', [8000, 40_000]],
+  ['the first round after a restart', [8000, 0, 40_000]],
+] as const)
+  forEachEngine(`a server with few requests keeps its pace beside a busy one, in ${title}`, async (store) => {
+    let { queue, world } = openQueue(store);
+    const at = world.nowMs();
+    const requests: Request[] = [
+      { id: 'first', server: 'rare', startMs: at, ttftMs: 100, latencyMs: 600 },
+      ...Array.from({ length: 2100 }, (_, i) => ({ id: `${i}`, startMs: at + 1000 + 3 * i, ttftMs: 5, latencyMs: 9 })),
+      { id: 'long', server: 'rare', startMs: at + 10_000, ttftMs: 100, latencyMs: 35_000 },
+      { id: 'last', server: 'rare', startMs: at + 40_000, ttftMs: 100, latencyMs: 600 },
+    ];
+    await queue.add(selectLearnableSpans(requests.map(spanOf), { nowMs: at }).spans);
+    for (const ms of roundsMs)
+      if (ms === 0) ({ queue, world } = openQueue(store));
+      else {
+        world.moveMs(at + HOLD_MS + ms - world.nowMs());
+        await queue.learnDue(never);
+      }
+    const last = (await listSamples(store, 'm', { limit: 1 }))[0]!.observation;
+    assert.equal(last.atMs, at + 40_000);
+    // The prompt, the first token, and one for each 50 ms since.
+    assert.equal(last.input.inflightTokens, 100 + 1 + 29_900 / 50);
+  });
 
 forEachEngine('a span that is sent twice is learned once, also after it was learned', async (store) => {
   const { queue, world } = openQueue(store);

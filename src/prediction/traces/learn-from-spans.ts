@@ -16,11 +16,11 @@ import { reconstructLoads } from '../formats/request-load.ts';
 import { toObservation } from '../formats/requests.ts';
 import { findMistake } from '../schema/observation.ts';
 import type { ObservationSink, WholeObservation } from '../schema/observation-event.ts';
+import { createEndedSpans, KEPT_AFTER_END_MS } from './ended-spans.ts';
 import {
   countWaitingSpans,
   deleteSpansOver,
   listDueSpans,
-  listSpansEnded,
   listSpansUnderWay,
   markSpansLearned,
   storeSpans,
@@ -53,25 +53,20 @@ const MAX_WAITING = 200_000;
 const MAX_DUE = 500;
 /** Requests that can be under way at the starts of those. */
 const MAX_UNDER_WAY = 50_000;
-/** Requests that have ended still tell the pace of their server for a while. A few of each server are enough. */
-const KEPT_AFTER_END_MS = 60_000;
-const MAX_ENDED = 2000;
 
 export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue {
   const { store, world, log, sink, holdMs, maxUnderWay = MAX_UNDER_WAY } = dependencies;
   const { learned, waiting } = createSpanMetrics(dependencies.metrics);
+  const ended = createEndedSpans(store);
+  const cutOff = createCutOffLog(log, maxUnderWay);
   let waitingCount = 0;
   /** Spans that were added since the start. */
   let addedCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const underWay = await listUnderWay(store, due, maxUnderWay + 1);
-    if (underWay.length > maxUnderWay)
-      log.warn(
-        { limit: maxUnderWay },
-        'Cannot count all requests of traces that were under way; loads are learned too low',
-      );
-    const context = [...(await listEnded(store, due)), ...underWay, ...due];
+    cutOff.note(underWay.length > maxUnderWay);
+    const context = [...(await ended.listBefore(due[0]!.startMs)), ...underWay, ...due];
     // Another process may have learned a request since it was found to be due.
     const distinct = new Map(context.map((span) => [span.requestId, span]));
     const events = toEvents(due, [...distinct.values()], dependencies.kvCapacityTokens);
@@ -91,6 +86,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       if (due.length > 0) await learn(due);
       if (due.length < MAX_DUE || signal.aborted) break;
     }
+    cutOff.endRound();
     await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
     const addedBefore = addedCount;
     const counted = await countWaitingSpans(store);
@@ -121,10 +117,24 @@ async function listUnderWay(store: Store, due: readonly WaitingSpan[], limit: nu
   return await listSpansUnderWay(store, { fromMs: due[0]!.startMs, toMs: due.at(-1)!.startMs, limit });
 }
 
-/** Returns those that had ended shortly before the first of them started. */
-async function listEnded(store: Store, due: readonly WaitingSpan[]): Promise<WaitingSpan[]> {
-  const toMs = due[0]!.startMs;
-  return await listSpansEnded(store, { fromMs: toMs - KEPT_AFTER_END_MS, toMs, limit: MAX_ENDED });
+/** Logs when loads begin to be too low and when that is over: busy minutes have many batches. */
+function createCutOffLog(log: Log, limit: number) {
+  let wasCutOff = false;
+  let isCutOff: boolean | undefined;
+  return {
+    note(isBatchCutOff: boolean): void {
+      if (isBatchCutOff && !wasCutOff)
+        log.warn({ limit }, 'Cannot count all requests of traces that were under way; loads are learned too low');
+      wasCutOff ||= isBatchCutOff;
+      isCutOff = isCutOff || isBatchCutOff;
+    },
+    endRound(): void {
+      if (wasCutOff && isCutOff === false)
+        log.info({ limit }, 'All requests of traces that were under way are counted again');
+      wasCutOff = isCutOff ?? wasCutOff;
+      isCutOff = undefined;
+    },
+  };
 }
 
 function toEvents(

@@ -1,4 +1,5 @@
 /** Stores requests from spans until the load at their start is known. */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import { statement } from '../../database/store.ts';
 import { repeatBatches, type SweepPace } from '../../database/sweep.ts';
@@ -43,8 +44,8 @@ const spansUnderWaySql = statement<SpanRow>(
 );
 const spansEndedSql = statement<SpanRow>(
   'waiting-span-ended',
-  `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 1 AND end_ms >= $1 AND end_ms < $2
-   ORDER BY end_ms DESC LIMIT $3`,
+  `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 1 AND end_ms >= $1 AND (end_ms, request_id) < ($2, $3)
+   ORDER BY end_ms DESC, request_id DESC LIMIT $4`,
 );
 const markLearnedSql = statement(
   'waiting-span-learned',
@@ -95,9 +96,23 @@ export async function listSpansUnderWay(store: Store, { fromMs, toMs, limit }: S
   return (await store.read(spansUnderWaySql, [fromMs, toMs, limit])).map(toSpan);
 }
 
-/** Returns the learned requests that ended from `fromMs` on and before `toMs`, the last of them if there are more. */
-export async function listSpansEnded(store: Store, { fromMs, toMs, limit }: SpanRange): Promise<WaitingSpan[]> {
-  return (await store.read(spansEndedSql, [fromMs, toMs, limit])).map(toSpan);
+const ROWS_OF_A_PAGE = 500;
+
+/** Reads the learned requests that ended from `fromMs` on and before `toMs`, the last first, by pages: calls are answered between them. */
+export async function* readEndedPages(
+  store: Store,
+  { fromMs, toMs }: Pick<SpanRange, 'fromMs' | 'toMs'>,
+): AsyncGenerator<WaitingSpan[]> {
+  let last = { endMs: toMs, requestId: '' };
+  for (;;) {
+    const rows = await store.read(spansEndedSql, [fromMs, last.endMs, last.requestId, ROWS_OF_A_PAGE]);
+    const page = rows.map(toSpan);
+    yield page;
+    if (page.length < ROWS_OF_A_PAGE) return;
+    // Reads of SQLite end in the turn in which they begin.
+    await yieldToCalls();
+    last = page.at(-1)!;
+  }
 }
 
 export async function markSpansLearned(store: Store, requestIds: readonly string[]): Promise<void> {

@@ -1,14 +1,16 @@
 /**
- * Reads the JSON of `vllm bench serve --save-result --save-detailed`. Times are seconds; starts are on a clock of the process,
- * so the first is put at the document's `date`.
+ * Reads the JSON of `vllm bench serve --save-result --save-detailed`. Times are seconds; starts are on a clock of the process.
+ * vLLM writes `date` when all requests have ended, so the last end is put there.
  */
 import { Failure } from '../../../errors.ts';
+import { FIRST_EPOCH_MS } from '../../schema/milliseconds.ts';
 import {
   type BenchmarkContext,
   type BenchmarkRow,
   type Fields,
   isFields,
   nameServer,
+  type RequestRecord,
   readNumber,
   readTtft,
   refuse,
@@ -23,23 +25,31 @@ const ARRAYS = ['input_lens', 'output_lens', 'ttfts', 'start_times'] as const;
 
 export function* readVllmBench(value: unknown, context: BenchmarkContext): Generator<BenchmarkRow> {
   const result = value as Fields;
-  const count = checkArrays(result);
-  const originMs = findOrigin(result);
-  for (let i = 0; i < count; i++)
-    yield toRow({ line: i + 1, place: `request ${i}` }, () => {
-      if (itemOf(result, 'errors', i)) throw refuse('the request failed');
-      const startMs = originMs + readNumber(itemOf(result, 'start_times', i), `start_times[]`) * 1000;
-      const ttftMs = readTtft(itemOf(result, 'ttfts', i), 'ttfts[]') * 1000;
-      return {
-        ...nameServer(context),
-        ...(typeof result.model_id === 'string' ? { target_model: result.model_id } : {}),
-        start_ms: startMs,
-        first_token_ms: startMs + ttftMs,
-        end_ms: startMs + readLatencyMs(result, i, ttftMs),
-        input_tokens: readNumber(itemOf(result, 'input_lens', i), 'input_lens[]'),
-        output_tokens: readNumber(itemOf(result, 'output_lens', i), 'output_lens[]'),
-      };
-    });
+  const rows = Array.from({ length: checkArrays(result) }, (_, i) =>
+    toRow({ line: i + 1, place: `request ${i}` }, () => readRequest(result, i, context)),
+  );
+  const originMs = findOrigin(result, rows);
+  for (const row of rows) yield row.record === undefined ? row : { ...row, record: moveBy(originMs, row.record) };
+}
+
+/** Times are on the clock of the document. */
+function readRequest(result: Fields, i: number, context: BenchmarkContext): RequestRecord {
+  if (itemOf(result, 'errors', i)) throw refuse('the request failed');
+  const startMs = readNumber(itemOf(result, 'start_times', i), 'start_times[]') * 1000;
+  const ttftMs = readTtft(itemOf(result, 'ttfts', i), 'ttfts[]') * 1000;
+  return {
+    ...nameServer(context),
+    ...(typeof result.model_id === 'string' ? { target_model: result.model_id } : {}),
+    start_ms: startMs,
+    first_token_ms: startMs + ttftMs,
+    end_ms: startMs + readLatencyMs(result, i, ttftMs),
+    input_tokens: readNumber(itemOf(result, 'input_lens', i), 'input_lens[]'),
+    output_tokens: readNumber(itemOf(result, 'output_lens', i), 'output_lens[]'),
+  };
+}
+
+function moveBy(ms: number, { start_ms, first_token_ms, end_ms, ...record }: RequestRecord): RequestRecord {
+  return { ...record, start_ms: start_ms + ms, first_token_ms: first_token_ms + ms, end_ms: end_ms + ms };
 }
 
 /** TPOT is then (latency − ttft) ÷ (output tokens − 1). Versions without `latencies` have the gaps between tokens. */
@@ -71,15 +81,15 @@ function checkArrays(result: Fields): number {
 }
 
 const DATE = /^(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})(\d{2})$/;
-/** A smaller start is not a time since the epoch, in seconds. */
-const FIRST_EPOCH_SECONDS = 1e8;
 
-/** Returns what turns a start into milliseconds since the epoch; 0 when the starts are that, or the document has no date. */
-function findOrigin(result: Fields): number {
-  const starts = (result.start_times as unknown[]).filter((start) => typeof start === 'number');
-  const first = starts.reduce((least, start) => Math.min(least, start), Number.POSITIVE_INFINITY);
-  const [, ...parts] = DATE.exec(typeof result.date === 'string' ? result.date : '') ?? [];
-  if (first >= FIRST_EPOCH_SECONDS || parts.length === 0) return 0;
+/** Returns what turns a time into milliseconds since the epoch; 0 when times are that, or the document has no date. */
+function findOrigin({ date }: Fields, rows: readonly BenchmarkRow[]): number {
+  const lastMs = rows.reduce(
+    (latest, { record }) => Math.max(latest, record?.end_ms ?? latest),
+    Number.NEGATIVE_INFINITY,
+  );
+  const [, ...parts] = DATE.exec(typeof date === 'string' ? date : '') ?? [];
+  if (lastMs >= FIRST_EPOCH_MS || parts.length === 0) return 0;
   const [year, month, day, hour, minute, second] = parts.map(Number);
-  return Date.UTC(year!, month! - 1, day, hour, minute, second) - first * 1000;
+  return Date.UTC(year!, month! - 1, day, hour, minute, second) - lastMs;
 }
