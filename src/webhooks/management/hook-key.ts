@@ -6,7 +6,7 @@ import type { HookChange } from '../hooks/hook-change-store.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import type { Management } from './management.ts';
 
-/** Of a change, what concerns the key. */
+/** Of a change, what concerns the key. Undefined: it stays as it is. */
 export interface KeyParameters {
   readonly url?: string | undefined;
   readonly encryption_type?: number | undefined;
@@ -43,7 +43,7 @@ export function changeKey(
   if (password === undefined) return undefined;
   const keys = decryptSecrets(cipher, hook.id, encrypted, nowMs);
   // Hidden keys would go on signing what another receiver gets.
-  const endsFormer = hidesKey && hasKey(keys) && isMoved(hook, parameters);
+  const endsFormer = hidesKey && hasKey(keys) && parameters.url !== undefined;
   if (readPassword(keys) === password && !endsFormer) return undefined;
   return {
     encrypted: encryptChange(cipher, hook.id, endsFormer ? NO_KEYS : keys, { secret: password, nowMs }),
@@ -57,15 +57,10 @@ function hasKey({ current, previous }: HookSecrets): boolean {
   return current !== null || previous.length > 0;
 }
 
-function canShowKey(hook: Hook, parameters: KeyParameters): boolean {
-  const { encryption_type = hook.encryptionType, profile = hook.profile } = parameters;
-  if (isMoved(hook, parameters) || encryption_type < hook.encryptionType) return true;
+function canShowKey(hook: Hook, { url, encryption_type, profile }: KeyParameters): boolean {
+  if (url !== undefined || encryption_type === 0) return true;
   // GitHub's profile never sends the key: it signs with it, whatever `encryption_type` is.
-  return encryption_type === 0 && hook.profile === 'github' && profile !== 'github';
-}
-
-function isMoved(hook: Hook, { url = hook.url }: KeyParameters): boolean {
-  return url !== hook.url;
+  return profile !== undefined && hook.profile === 'github' && hook.encryptionType === 0;
 }
 
 function refuseToShow(): Failure {

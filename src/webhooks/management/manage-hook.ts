@@ -11,7 +11,7 @@ import {
   releaseHookQueueStatement,
   releaseOffHookQueueStatements,
 } from '../delivery/queue/delivery-store.ts';
-import type { EventKind } from '../events/event-kind.ts';
+import { EVENT_KINDS, type EventKind, FLAG_OF } from '../events/event-kind.ts';
 import { type EncryptionType, encryptSecret, type Hook, PROFILE_NAMES } from '../hooks/hook.ts';
 import { changeHook, type HookChange } from '../hooks/hook-change-store.ts';
 import { findHookOfRepository, insertHook, listHooks, removeHook, type StoredHook } from '../hooks/hook-store.ts';
@@ -127,12 +127,13 @@ export interface HookTarget {
 export async function updateHook(
   dependencies: Management,
   target: HookTarget,
-  parameters: HookChangeParameters,
+  given: HookChangeParameters,
 ): Promise<StoredHook> {
   const { repository, stored } = target;
-  const { url = stored.hook.url } = parameters;
+  const parameters = omitUnchanged(stored, given);
   // A hook whose address is not allowed any more can still be switched off.
-  if (parameters.active !== false || url !== stored.hook.url) await dependencies.guard.checkUrl(url);
+  if (parameters.active !== false || parameters.url !== undefined)
+    await dependencies.guard.checkUrl(parameters.url ?? stored.hook.url);
   const nowMs = dependencies.world.nowMs();
   checkKeyStaysHidden(dependencies, target, parameters, nowMs);
   const change: HookChange = {
@@ -141,7 +142,7 @@ export async function updateHook(
     profile: parameters.profile,
     events: readEvents(parameters),
     secret: changeKey(dependencies, target, parameters, nowMs),
-    switch: chooseSwitch(stored, parameters),
+    switch: chooseSwitch(parameters),
     nowMs,
   };
   checkHeaderPassword(dependencies, stored, change, parameters);
@@ -157,6 +158,18 @@ export async function updateHook(
   }
   dependencies.wakeDeliveries();
   return updated;
+}
+
+/** Leaves out what the hook has already: a client that sends back what it read undoes no change that comes meanwhile. */
+function omitUnchanged({ hook }: StoredHook, parameters: HookChangeParameters): HookChangeParameters {
+  const current: HookChangeParameters = {
+    url: hook.url,
+    encryption_type: hook.encryptionType,
+    profile: hook.profile,
+    ...Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], hook.events[kind]])),
+  };
+  const entries = Object.entries(parameters) as [keyof HookChangeParameters, unknown][];
+  return Object.fromEntries(entries.filter(([name, value]) => value !== current[name])) as HookChangeParameters;
 }
 
 export function switchHook(dependencies: Management, target: HookTarget, active: boolean): Promise<StoredHook> {
@@ -192,13 +205,7 @@ function refuseUnknownHook(id: number, repository: Repository, others: readonly 
 }
 
 function readEvents(parameters: Omit<NewHookParameters, 'url'>): Partial<Record<EventKind, boolean>> {
-  const given: [EventKind, boolean | undefined][] = [
-    ['push', parameters.push_events],
-    ['tag_push', parameters.tag_push_events],
-    ['issue', parameters.issues_events],
-    ['note', parameters.note_events],
-    ['merge_request', parameters.merge_requests_events],
-  ];
+  const given = EVENT_KINDS.map((kind) => [kind, parameters[FLAG_OF[kind]]] as const);
   return Object.fromEntries(given.filter(([, wanted]) => wanted !== undefined));
 }
 
@@ -206,9 +213,9 @@ function readEvents(parameters: Omit<NewHookParameters, 'url'>): Partial<Record<
  * A hook that is off, after failures or by its owner, is switched on with another address, unless the change says otherwise. Also one
  * that was read as enabled: it may have been disabled since.
  */
-function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameters): HookChange['switch'] {
+function chooseSwitch({ active, url }: HookChangeParameters): HookChange['switch'] {
   if (active !== undefined) return active ? 'on' : 'off';
-  return url !== undefined && url !== hook.url ? 'on' : undefined;
+  return url === undefined ? undefined : 'on';
 }
 
 function listHookQueueStatements({ hook }: StoredHook, change: HookChange): BoundStatement[] {
