@@ -72,6 +72,15 @@ withDoors(
   },
 );
 
+withDoors('an empty password counts as not given, and remove_password takes the password away', async (server) => {
+  const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'sesame' } });
+  const readPassword = async () => (await server.call('GET', `${HOOKS}/${hook.id}`)).body.password;
+  await perform(server.management, changeHook, { id: hook.id, password: '' });
+  assert.equal(await readPassword(), 'sesame');
+  await perform(server.management, changeHook, { id: hook.id, password: '', remove_password: true });
+  assert.equal(await readPassword(), '');
+});
+
 /** The store; `beforeRepository` runs before a repository is read. */
 function interrupt(store: Store, beforeRepository: () => Promise<void>): Store {
   return {

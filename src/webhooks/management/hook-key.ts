@@ -73,8 +73,9 @@ function refuseToShow(): Failure {
 
 /** Undefined: it stays. An empty one cannot say that there is to be none: clients send back what they read. */
 function choosePassword({ password, remove_password }: KeyParameters): string | undefined {
-  if (!remove_password) return password;
-  if (password === undefined) return '';
+  const given = password === '' ? undefined : password;
+  if (!remove_password) return given;
+  if (given === undefined) return '';
   throw new Failure('invalid', 'Cannot update the webhook: remove_password must not come with a password', {
     field: 'remove_password',
   });
