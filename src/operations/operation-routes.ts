@@ -5,7 +5,8 @@ import type { RouteMount } from '../http/mount.ts';
 import { requireToken } from '../http/openapi/api-descriptions.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
-import { type AnyOperation, type Implementation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
+import { type AnyOperation, type Implementation, OPERATIONS_PATH, sendsJson } from './operation.ts';
+import { BYTES, checkFields, describeRequest, divideInput, FILE_TYPE } from './operation-input.ts';
 import { readActor } from './read-actor.ts';
 
 /** One mount for all operations, and one for each operation with a file, since files may be larger than other bodies. */
@@ -43,6 +44,7 @@ function addRoute(
 ): void {
   const { method, name, tag, summary, scope, givesFile } = operation;
   const description = `Takes a token with the scope ${scope}, or a wider one.`;
+  const parts = divideInput(operation);
   const route = {
     method,
     path,
@@ -51,8 +53,8 @@ function addRoute(
     summary,
     description,
     security: requireToken(scope).map((one) => ({ ...one })) as Record<string, string[]>[],
-    middleware: requireScope(scope),
-    request: describeRequest(operation),
+    middleware: [requireScope(scope), checkFields(operation, parts)],
+    request: describeRequest(operation, parts),
     responses: { 200: describeAnswer(operation), default: PROBLEM },
   };
   routes.openapi(route, async (c) => {
@@ -63,8 +65,6 @@ function addRoute(
     return c.json(answer as object, 200);
   });
 }
-
-const FILE_TYPE = 'application/octet-stream';
 
 /** RFC 9457. */
 const problemSchema = z
@@ -83,24 +83,6 @@ const PROBLEM = {
   description: 'Refused',
   content: { 'application/problem+json': { schema: problemSchema } },
 };
-
-function describeRequest(operation: AnyOperation) {
-  const { input, takesFileOf, path } = operation;
-  const shape = input.shape as Record<string, z.ZodType>;
-  const inPath = listPathFields(path);
-  const pick = (isChosen: (name: string) => boolean) =>
-    z.object(Object.fromEntries(Object.entries(shape).filter(([name]) => isChosen(name))));
-  const rest = pick((name) => !inPath.includes(name));
-  return {
-    params: pick((name) => inPath.includes(name)),
-    ...(sendsJson(operation)
-      ? { body: { required: true, content: { 'application/json': { schema: rest } } } }
-      : { query: rest }),
-    ...(takesFileOf === undefined ? {} : { body: { required: true, content: { [FILE_TYPE]: { schema: BYTES } } } }),
-  };
-}
-
-const BYTES = z.any().openapi({ type: 'string', format: 'binary' });
 
 function describeAnswer({ output, givesFile }: AnyOperation) {
   if (givesFile) return { description: 'The file', content: { [FILE_TYPE]: { schema: BYTES } } };
