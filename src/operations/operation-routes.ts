@@ -1,6 +1,6 @@
 /** Serves operations over HTTP: checks the caller's scope, then the input by its schema. Refusals are RFC 9457 problems. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
-import type { Context } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { RouteMount } from '../http/mount.ts';
 import { requireToken } from '../http/openapi/api-descriptions.ts';
 import { createRoutes } from '../http/routes.ts';
@@ -39,7 +39,7 @@ function mount(
 
 function addRoute(
   routes: OpenAPIHono<IdentityEnv>,
-  { operation, handle }: Implementation,
+  { operation, handle, admit }: Implementation,
   { path, requireScope }: { readonly path: string; readonly requireScope: RequireScope },
 ): void {
   const { method, name, tag, summary, scope, givesFile } = operation;
@@ -53,17 +53,26 @@ function addRoute(
     summary,
     description,
     security: requireToken(scope).map((one) => ({ ...one })) as Record<string, string[]>[],
-    middleware: [requireScope(scope), checkFields(operation, parts)],
+    middleware: [requireScope(scope), admitBody(admit), checkFields(operation, parts)],
     request: describeRequest(operation, parts),
     responses: { 200: describeAnswer(operation), default: PROBLEM },
   };
   routes.openapi(route, async (c) => {
     const file = operation.takesFileOf === undefined ? new Uint8Array() : new Uint8Array(await c.req.arrayBuffer());
-    const answer: unknown = await handle(readInput(c, operation), { actor: readActor(c), file });
+    const context = { actor: readActor(c), file, releaseBody: c.get('releaseBody') };
+    const answer: unknown = await handle(readInput(c, operation), context);
     c.header('Cache-Control', 'no-store');
     if (givesFile) return c.body(answer as Uint8Array<ArrayBuffer>, 200, { 'Content-Type': FILE_TYPE });
     return c.json(answer as object, 200);
   });
+}
+
+function admitBody(admit: Implementation['admit']): MiddlewareHandler<IdentityEnv> {
+  return async (c, next) => {
+    const bodyBytes = Number(c.req.header('content-length') ?? 0);
+    if (c.get('releaseBody') !== undefined) await admit?.({ path: c.req.param(), actor: readActor(c), bodyBytes });
+    await next();
+  };
 }
 
 /** RFC 9457. */
