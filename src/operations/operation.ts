@@ -27,6 +27,8 @@ export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> 
   /** The body is a file, and so is the answer, of at most this many bytes. */
   readonly takesFileOf?: number;
   readonly givesFile?: true;
+  /** It may be at work for minutes before it answers. */
+  readonly takesLong?: true;
 }
 
 export type InputOf<O> = O extends Operation<infer Input, z.ZodType> ? z.input<Input> : never;
