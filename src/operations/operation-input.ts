@@ -9,7 +9,7 @@ import { type AnyOperation, listPathFields, sendsJson } from './operation.ts';
 export const FILE_TYPE = 'application/octet-stream';
 export const BYTES = z.any().openapi({ type: 'string', format: 'binary' });
 
-interface InputParts {
+export interface InputParts {
   readonly inPath: z.ZodObject;
   /** In the query or the body. */
   readonly rest: z.ZodObject;
@@ -27,7 +27,9 @@ export function describeRequest(operation: AnyOperation, { inPath: params, rest 
   if (operation.takesFileOf !== undefined)
     return { params, query: rest, body: { required: true, content: { [FILE_TYPE]: { schema: BYTES } } } };
   if (!sendsJson(operation)) return { params, query: rest };
-  return { params, body: { required: true, content: { 'application/json': { schema: rest } } } };
+  if (listFields(rest).length === 0) return { params };
+  const required = !rest.safeParse({}).success;
+  return { params, body: { required, content: { 'application/json': { schema: rest } } } };
 }
 
 /** Middleware that bounds the nesting of a body as well. It stands behind the check of the caller. */

@@ -6,7 +6,7 @@ import { requireToken } from '../http/openapi/api-descriptions.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import { type AnyOperation, type Implementation, OPERATIONS_PATH, sendsJson } from './operation.ts';
-import { BYTES, checkFields, describeRequest, divideInput, FILE_TYPE } from './operation-input.ts';
+import { BYTES, checkFields, describeRequest, divideInput, FILE_TYPE, type InputParts } from './operation-input.ts';
 import { readActor } from './read-actor.ts';
 
 /** One mount for all operations, and one for each operation with a file, since files may be larger than other bodies. */
@@ -60,7 +60,7 @@ function addRoute(
   routes.openapi(route, async (c) => {
     const file = operation.takesFileOf === undefined ? new Uint8Array() : new Uint8Array(await c.req.arrayBuffer());
     const context = { actor: readActor(c), file, releaseBody: c.get('releaseBody') };
-    const answer: unknown = await handle(readInput(c, operation), context);
+    const answer: unknown = await handle(readInput(c, operation, parts), context);
     c.header('Cache-Control', 'no-store');
     if (givesFile) return c.body(answer as Uint8Array<ArrayBuffer>, 200, { 'Content-Type': FILE_TYPE });
     return c.json(answer as object, 200);
@@ -84,6 +84,7 @@ const problemSchema = z
     detail: z.string(),
     code: z.string(),
     field: z.string().optional(),
+    retryAfterSeconds: z.int().optional(),
     traceId: z.string(),
   })
   .openapi('Problem');
@@ -98,7 +99,9 @@ function describeAnswer({ output, givesFile }: AnyOperation) {
   return { description: 'Done', content: { 'application/json': { schema: output as z.ZodType } } };
 }
 
-function readInput(c: Context<IdentityEnv>, operation: AnyOperation): object {
+function readInput(c: Context<IdentityEnv>, operation: AnyOperation, { rest }: InputParts): object {
   const { req } = c as unknown as { req: { valid(target: string): object } };
-  return { ...req.valid(sendsJson(operation) ? 'json' : 'query'), ...req.valid('param') };
+  // Where the body may be absent, its defaults are missing with it.
+  const isAbsent = sendsJson(operation) && c.req.header('content-type') === undefined;
+  return { ...(isAbsent ? rest.parse({}) : req.valid(sendsJson(operation) ? 'json' : 'query')), ...req.valid('param') };
 }
