@@ -1,5 +1,5 @@
 /**
- * Finds how many requests a server can have under way while limits of TTFT and TPOT hold. It is the largest n at which two
+ * Finds how many requests a server can have under way while limits of TTFT and TPOT hold. It is the largest n up to which two
  * quantiles stay below their limits, that of the predicted TTFT T(x, L(n)) over prompts x at the load L(n), and that of the TPOT
  * f · P(n). No arrivals are simulated, so it costs milliseconds, and can be repeated while the server serves.
  */
@@ -21,15 +21,22 @@ type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;
  * ever met two requests would otherwise count as full with one.
  */
 export function findConcurrency(model: ServiceModel, server: LoadedServer, limits: LatencyLimits): number {
-  const keeps = (underWay: number) => keepsLimits(model, { server, underWay }, limits);
-  if (!keeps(0)) return 0;
-  let [good, bad] = [0, EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen)) + 1];
+  // The TTFT rises with the load, so it is bisected: to ask the model is what takes time.
+  let [good, bad] = [-1, findFirstBroken(server, limits)];
   while (bad - good > 1) {
     const middle = (good + bad) >> 1;
-    if (keeps(middle)) good = middle;
+    if (keepsTtft(model, { server, underWay: middle }, limits)) good = middle;
     else bad = middle;
   }
-  return good;
+  return Math.max(0, good);
+}
+
+/** Finds the fewest requests that break the TPOT or fill the cache. All are tried: the TPOT scatters less at some higher loads. */
+function findFirstBroken(server: LoadedServer, limits: LatencyLimits): number {
+  const most = EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen));
+  let underWay = 0;
+  while (underWay <= most && hasCache(server, underWay) && keepsTpot(server, underWay, limits)) underWay++;
+  return underWay;
 }
 
 interface At {
@@ -37,17 +44,18 @@ interface At {
   readonly underWay: number;
 }
 
-function keepsLimits(
-  model: ServiceModel,
-  { server, underWay }: At,
-  { ttftMs, tpotMs, quantile }: LatencyLimits,
-): boolean {
-  // In proportion to the load, the cache would be full: then requests wait for others to end.
-  if (server.load.at(underWay).kvCacheUsage > 1) return false;
-  const { promptTokensPerMs, factors } = server.tpot.near(underWay);
-  if (tpotMs !== undefined && quantileOf(factors, quantile) * server.tpot.at(underWay, promptTokensPerMs) > tpotMs)
-    return false;
-  return ttftMs === undefined || quantileOf(listTtfts(model, { server, underWay }), quantile) <= ttftMs;
+/** In proportion to the load, the cache may be full: then requests wait for others to end. */
+function hasCache({ load }: LoadedServer, underWay: number): boolean {
+  return load.at(underWay).kvCacheUsage <= 1;
+}
+
+function keepsTpot({ tpot }: LoadedServer, underWay: number, { tpotMs, quantile }: LatencyLimits): boolean {
+  const { promptTokensPerMs, factors } = tpot.near(underWay);
+  return tpotMs === undefined || quantileOf(factors, quantile) * tpot.at(underWay, promptTokensPerMs) <= tpotMs;
+}
+
+function keepsTtft(model: ServiceModel, at: At, { ttftMs, quantile }: LatencyLimits): boolean {
+  return ttftMs === undefined || quantileOf(listTtfts(model, at), quantile) <= ttftMs;
 }
 
 function listTtfts(model: ServiceModel, { server, underWay }: At): Float64Array {

@@ -1,5 +1,5 @@
 /** Draws the TTFT of one request at one server: the model's median, scattered by its residuals. */
-import { type Calibration, calibrate, findBucket, LEVELS } from '../model/calibration.ts';
+import { type Buckets, type Calibration, calibrate, describeBuckets, LEVELS, SHIFT_OF } from '../model/calibration.ts';
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns } from '../schema/columns.ts';
@@ -35,10 +35,11 @@ export function* createServiceModel(
   servers: readonly SampledServer[],
 ): Generator<void, ServiceModel> {
   const predictTtft = createMedian(model, podType);
-  const { calibration: trained } = findTimeModel(model, podType, 'ttft');
-  const measured = new Map<string, Calibration>();
-  for (const server of trained.rows > 0 ? [] : servers) {
-    measured.set(server.name, measureCalibration(server, predictTtft));
+  const { calibration } = findTimeModel(model, podType, 'ttft');
+  const trained = createScatter(calibration);
+  const measured = new Map<string, Scatter>();
+  for (const server of calibration.rows > 0 ? [] : servers) {
+    measured.set(server.name, createScatter(measureCalibration(server, predictTtft)));
     yield;
   }
   return {
@@ -86,14 +87,27 @@ function createMedian(model: LatencyModel, podType: string): ServiceModel['predi
   };
 }
 
-/** The quantile of a time. Residuals are logarithms, known at some levels and interpolated linearly between them. */
-function spread(medianMs: number, { edges, quantiles }: Calibration, rank: number): number {
-  const start = findBucket(edges, medianMs) * LEVELS.length;
+/** The residuals of a calibration, in buckets of predicted times. */
+type Scatter = Buckets & Pick<Calibration, 'quantiles'>;
+
+function createScatter({ edges, quantiles }: Calibration): Scatter {
+  return { ...describeBuckets(edges), quantiles };
+}
+
+/**
+ * The quantile of a time. Residuals are logarithms, known at some levels and interpolated linearly between them. Between buckets
+ * they are smoothed as in answers, so that no quantile is shorter where the median is longer.
+ */
+function spread(medianMs: number, scatter: Scatter, rank: number): number {
   const last = LEVELS.length - 1;
   let upper = 1;
   while (upper < last && LEVELS[upper]! < rank) upper++;
   const [low, high] = [LEVELS[upper - 1]!, LEVELS[upper]!];
   const share = Math.max(0, Math.min(1, (rank - low) / (high - low)));
-  const [below, above] = [quantiles[start + upper - 1]!, quantiles[start + upper]!];
-  return clampMs(medianMs * Math.exp(below + share * (above - below)));
+  const readShift = (bucket: number): number => {
+    const level = bucket * LEVELS.length + upper;
+    const [below, above] = [scatter.quantiles[level - 1]!, scatter.quantiles[level]!];
+    return below + share * (above - below);
+  };
+  return clampMs(medianMs * Math.exp(SHIFT_OF.ttft(scatter, medianMs, readShift)));
 }
