@@ -3,8 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Calibration, LEVELS } from '../model/calibration.ts';
 import { createPriorModel, createTargetPrior } from '../model/model.ts';
+import { createRandom, drawLogNormal } from '../simulator/random-draws.ts';
 import { findConcurrency } from './find-concurrency.ts';
 import { LOAD_FIELDS, type LoadMetrics } from './load-curve.ts';
+import { quantileOf } from './search-rates.ts';
 import { createServiceModel, type ServiceModel } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';
 
@@ -48,12 +50,13 @@ const calibration = fc.uniqueArray(time, { maxLength: 7 }).chain((edges) =>
 );
 const quantile = fc.double({ min: 0.5, max: 0.99, noNaN: true });
 
-test('spreadTtft() never falls where the median rises', () => {
+test('shareWithin() never rises where the median does, nor falls where the limit rises', () => {
+  const rising = fc.tuple(time, time).map(([one, other]) => [Math.min(one, other), Math.max(one, other)] as const);
   fc.assert(
-    fc.property(calibration, time, time, quantile, (known, one, other, rank) => {
-      const { spreadTtft } = openService(known);
-      const [low, high] = [Math.min(one, other), Math.max(one, other)];
-      assert.ok(spreadTtft('s', low, rank) <= spreadTtft('s', high, rank) * (1 + 1e-9));
+    fc.property(calibration, rising, rising, (known, [low, high], [strict, lenient]) => {
+      const share = (medianMs: number, limitMs: number) => openService(known).shareWithin('s', medianMs, limitMs);
+      assert.ok(share(low, strict) >= share(high, strict) - 1e-9);
+      assert.ok(share(low, strict) <= share(low, lenient) + 1e-9);
     }),
   );
 });
@@ -76,3 +79,23 @@ test('findConcurrency() finds the same number however far it searches, as the li
     }),
   );
 });
+
+const SCATTER = 0.5;
+/** The quantiles of a standard normal distribution at `LEVELS`. */
+const NORMAL = [-1.6449, -1.2816, -0.6745, 0, 0.6745, 1.2816, 1.6449, 2.3263];
+const DRAWS = 60_000;
+
+for (const level of [0.5, 0.9, 0.95, 0.99])
+  test(`findConcurrency() finds the load at which the ${level} quantile over all prompts reaches its limit`, () => {
+    const quantiles = Float64Array.from(NORMAL, (normal) => SCATTER * normal);
+    const service = openService({ edges: new Float64Array(0), quantiles, logMeans: Float64Array.of(0), rows: 500 });
+    const random = createRandom(1);
+    const medians = REQUESTS.map((request) => service.predictTtft('s', { ...request, ...meet(50) }));
+    const times = Float64Array.from({ length: DRAWS }, (_, i) =>
+      drawLogNormal(random, medians[i % medians.length]!, SCATTER),
+    );
+    const limits = { ttftMs: quantileOf(times.sort(), level), tpotMs: undefined, quantile: level };
+    const near = () => ({ promptTokensPerMs: 0, factors: Float64Array.of(1) });
+    const found = findConcurrency(service, openServer({ at: () => 1, near }), limits);
+    assert.ok(Math.abs(found - 50) <= 2, `${found} instead of 50`);
+  });

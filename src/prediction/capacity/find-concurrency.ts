@@ -7,9 +7,8 @@ import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import type { ServiceModel } from './service-model.ts';
 import type { QueueServer } from './simulate-queue.ts';
 
-/** How many prompts are taken, evenly from all, and at which ranks the distribution of the TTFT of each is read. */
+/** How many prompts are taken, evenly from all. */
 const PROMPTS = 32;
-const RANKS = [0.1, 0.3, 0.5, 0.7, 0.9, 0.97] as const;
 
 /** Times are extrapolated this far beyond the highest load of the samples. */
 const EXTRAPOLATED = 2;
@@ -54,19 +53,18 @@ function keepsTpot({ tpot }: LoadedServer, underWay: number, { tpotMs, quantile 
   return tpotMs === undefined || quantileOf(factors, quantile) * tpot.at(underWay, promptTokensPerMs) <= tpotMs;
 }
 
-function keepsTtft(model: ServiceModel, at: At, { ttftMs, quantile }: LatencyLimits): boolean {
-  return ttftMs === undefined || quantileOf(listTtfts(model, at), quantile) <= ttftMs;
+/** A quantile keeps a limit when the share of requests within the limit, on average over prompts, is as large as its level. */
+function keepsTtft(model: ServiceModel, { server, underWay }: At, { ttftMs, quantile }: LatencyLimits): boolean {
+  if (ttftMs === undefined) return true;
+  const load = server.load.at(underWay);
+  const prompts = pickPrompts(server.requests);
+  let within = 0;
+  for (const prompt of prompts)
+    within += model.shareWithin(server.name, model.predictTtft(server.name, { ...prompt, ...load }), ttftMs);
+  return within >= quantile * prompts.length;
 }
 
-function listTtfts(model: ServiceModel, { server, underWay }: At): Float64Array {
-  const load = server.load.at(underWay);
-  const prompts = server.requests;
-  const count = Math.min(PROMPTS, prompts.length);
-  const times = Array.from({ length: count }, (_, i) => prompts[Math.floor((i * prompts.length) / count)]!).flatMap(
-    (prompt) => {
-      const medianMs = model.predictTtft(server.name, { ...prompt, ...load });
-      return RANKS.map((rank) => model.spreadTtft(server.name, medianMs, rank));
-    },
-  );
-  return Float64Array.from(times).sort();
+function pickPrompts<Prompt>(all: readonly Prompt[]): Prompt[] {
+  const count = Math.min(PROMPTS, all.length);
+  return Array.from({ length: count }, (_, i) => all[Math.floor((i * all.length) / count)]!);
 }
