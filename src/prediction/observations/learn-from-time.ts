@@ -54,7 +54,8 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
     observed.inc({ model: labelOf(model), target });
     const server = Buffer.from(live.servers.addressOf(forecast.key.server) ?? []).toString();
     onAnswered?.({ ...answered, server, p90Ms, observedMs, nowMs: world.nowMs() });
-    watchDrift(model, forecast, { target, observedMs, p90Ms });
+    // A version that was replaced while the request was under way needs no alarm: it would set off another training.
+    if (forecast.modelId === live.model.id) watchDrift(model, forecast, { target, observedMs, p90Ms });
   };
 }
 
