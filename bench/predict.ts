@@ -17,6 +17,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
+import { NODE_FLAGS } from '../test/support/programs/start-program.ts';
 import { measureFloor } from './predict/floor.ts';
 import type { LoadConnection } from './predict/grpc-load.ts';
 import { ARRIVALS, runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
@@ -41,7 +42,6 @@ const { values: flags } = readBenchFlags({
     'cpu-prof': { type: 'boolean', default: false },
     // Further flags of Node for the servers.
     node: { type: 'string', default: '' },
-    // The same flags as in bin/trivet.js.
     'semi-space': { type: 'string', default: '2' },
   },
 });
@@ -58,9 +58,9 @@ const arrivals = ARRIVALS.find((known) => known === flags.arrivals);
 if (arrivals === undefined) throw new Error(`--arrivals must be one of ${ARRIVALS.join(', ')}`);
 const openLoop = { durationMs, arrivals };
 const nodeOptions = [
+  ...NODE_FLAGS,
+  // The last one counts.
   `--max-semi-space-size=${flags['semi-space']}`,
-  '--no-parallel-scavenge',
-  '--heap-growing-percent=100',
   ...flags.node.split(' ').filter((flag) => flag !== ''),
   ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
 ];
