@@ -5,7 +5,7 @@
  * [--node "FLAG ..."] [--cpu-prof]`.
  *
  * The server is one in use: 640 requests are reported before the load, and then `--reports` of the answered calls, each with its
- * dispatch, first token and end, in batches of 32 requests that it stores and learns from (column "reports/s"). The loads
+ * dispatch, first token and end, in batches of 32 requests that it stores and learns from. Column "reports/s" is less than that share where the server falls behind. The loads
  * in the calls change from call to call. `--reports 0` measures the calls alone, after those 640. With --floor there are no reports
  * during the load, since the servers beside ours take none.
  *

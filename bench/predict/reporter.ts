@@ -11,7 +11,7 @@ const REQUESTS_A_BATCH = 32;
 /** So many that servers are known and their mean residuals count. */
 export const PRIMED_REQUESTS = 640;
 const EVENTS_A_REQUEST = 3;
-/** What is due beyond this waits: a gateway has a bounded queue too. */
+/** What is due beyond this is dropped, as by a gateway with a bounded queue: reports/s is then less than the share of the calls. */
 const MAX_UNANSWERED = 8;
 
 export interface Reporter extends AsyncDisposable {
@@ -45,8 +45,9 @@ export function openReporter(port: number, candidates: number): Reporter {
       let due = 0;
       const followCall = (): void => {
         due += share;
-        if (due < REQUESTS_A_BATCH || unanswered.size >= MAX_UNANSWERED) return;
+        if (due < REQUESTS_A_BATCH) return;
         due -= REQUESTS_A_BATCH;
+        if (unanswered.size >= MAX_UNANSWERED) return;
         const batch = reportBatch();
         unanswered.add(batch);
         void batch.then(() => unanswered.delete(batch));
