@@ -20,8 +20,8 @@ import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
 import { createDataDir, type Program, startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { countMissing, findArrival, listFirstArrivals, takePercentile } from './webhooks/arrivals.ts';
 import type { HostileReceivers } from './webhooks/hostile-receivers.ts';
-import { round } from './webhooks/measure.ts';
 import { readRssMb, startReceiver } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
@@ -104,6 +104,7 @@ async function startHostile(): Promise<{ child: ChildProcess; receivers: Hostile
 interface Figures {
   readonly run: string;
   readonly deliveries: number;
+  readonly missing: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly rssMb: number;
@@ -124,10 +125,9 @@ async function measureHealthy(
   await realWorld.sleep(2000);
   clearInterval(watch);
   const arrivals = await arrivedAt();
-  const delays = [...postedAtByUuid].map(([uuid, atMs]) => (arrivals.get(uuid) ?? Number.POSITIVE_INFINITY) - atMs);
-  const sorted = delays.toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
-  return { run, deliveries: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), rssMb };
+  const delays = [...postedAtByUuid].map(([uuid, atMs]) => findArrival(arrivals, uuid) - atMs);
+  const [p50Ms = 0, p99Ms = 0] = [0.5, 0.99].map((share) => takePercentile(delays, share));
+  return { run, deliveries: delays.length, missing: countMissing(delays), p50Ms, p99Ms, rssMb };
 }
 
 async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
@@ -141,7 +141,7 @@ async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
   const [grace, ...mallories] = await createClients(program, ['grace', ...owners]);
   const healthyUrls = receiver.ports.slice(0, 16).map((port) => `http://127.0.0.1:${port}/`);
   const events = await createRepository(grace!, 'doors', healthyUrls);
-  const readArrivals = async () => new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
+  const readArrivals = async () => listFirstArrivals(await receiver.report());
   const loadHealthy = () => post(grace!, [events], HEALTHY_EVENTS_A_SECOND);
 
   await loadHealthyBriefly(grace!, events);

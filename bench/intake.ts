@@ -22,7 +22,7 @@ import {
   startPublishingService,
 } from '../test/support/webhooks/publishing-service.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
-import { round } from './webhooks/measure.ts';
+import { takePercentile } from './webhooks/arrivals.ts';
 import { readCpuMs, startReceiver } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
@@ -106,15 +106,14 @@ function startStopwatch(pids: readonly number[]): () => number {
 
 function summarize(turns: readonly Turn[], callers: number): Figures {
   const sum = (read: (turn: Turn) => number) => turns.reduce((total, turn) => total + read(turn), 0);
-  const sorted = turns.flatMap(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
+  const tookMs = turns.flatMap((turn) => turn.tookMs);
   const accepted = sum((turn) => turn.accepted);
   return {
     callers,
     acceptedPerSecond: Math.round(accepted / sum(({ seconds }) => seconds)),
-    refused: sorted.length - accepted,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
+    refused: tookMs.length - accepted,
+    p50Ms: takePercentile(tookMs, 0.5),
+    p99Ms: takePercentile(tookMs, 0.99),
     serviceMicros: Math.round((sum(({ serviceMs }) => serviceMs) * 1000) / accepted),
     databaseMicros: Math.round((sum(({ databaseMs }) => databaseMs) * 1000) / accepted),
   };

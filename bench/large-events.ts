@@ -21,8 +21,8 @@ import {
   startPostgresCluster,
 } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { takePercentile } from './webhooks/arrivals.ts';
 import type { Attack } from './webhooks/large-events-roles.ts';
-import { round } from './webhooks/measure.ts';
 import { readRssMb } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
@@ -95,9 +95,8 @@ async function timeEvents(run: string, program: Program, { eventsUrl, token }: P
     await realWorld.sleep(EVERY_MS);
   }
   await Promise.all(posts);
-  const sorted = tookMs.toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
-  return { run, events: sorted.length, refused, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1), rssMb };
+  const [p50Ms = 0, p99Ms = 0, maxMs = 0] = [0.5, 0.99, 1].map((share) => takePercentile(tookMs, share));
+  return { run, events: tookMs.length, refused, p50Ms, p99Ms, maxMs, rssMb };
 }
 
 function startRole(role: 'attack' | 'receive'): ChildProcess {

@@ -5,10 +5,10 @@
  * several checkouts and the floor take turns.
  */
 import { getPriority, setPriority } from 'node:os';
+import { countMissing, findArrival, listFirstArrivals, takePercentile } from './arrivals.ts';
 import { createEventSender, type Post } from './event-sender.ts';
 import { openTarget, type Target, type TargetPlace } from './front-door-targets.ts';
 import { type MachineFigures, watchMachine } from './machine.ts';
-import { round } from './measure.ts';
 import type { EngineTitle } from './places.ts';
 import { readCpuMs, readRssMb } from './processes.ts';
 
@@ -35,6 +35,8 @@ export interface FrontDoorOptions {
 
 export interface FrontDoorFigures extends MachineFigures {
   readonly refused: number;
+  /** Deliveries of accepted events that never came; their times count as infinite. */
+  readonly missing: number;
   /** From the post of an event to the arrival of its delivery. */
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -125,7 +127,7 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
     finish: async () => {
       const posts = turns.flatMap(({ deliveries }) => deliveries.result);
       await receiver.waitFor(warmUps.length + posts.length);
-      const arrivals = new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
+      const arrivals = listFirstArrivals(await receiver.report());
       await sender.close();
       return {
         ...summarizeTimes(posts, arrivals),
@@ -185,19 +187,18 @@ async function measureCpu<T>(pids: readonly number[], work: () => Promise<T>) {
 }
 
 function summarizeTimes(posts: readonly Post[], arrivals: ReadonlyMap<string, number>) {
-  const arrivedAt = ({ uuid }: Post) => arrivals.get(uuid ?? '') ?? Number.NaN;
+  const arrivedAt = ({ uuid }: Post) => findArrival(arrivals, uuid);
   const afterAnswer = (one: Post) => Math.max(0, arrivedAt(one) - one.answeredAtMs);
   const steady = posts.filter(({ sinceStartMs }) => sinceStartMs >= 1000);
   const first = posts.filter(({ sinceStartMs }) => sinceStartMs < 1000);
-  const at = (values: readonly number[], share: number) =>
-    round(values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN);
   const sincePost = steady.map((one) => arrivedAt(one) - one.postedAtMs);
   const sinceAnswer = steady.map(afterAnswer);
   return {
-    p50Ms: at(sincePost, 0.5),
-    p99Ms: at(sincePost, 0.99),
-    afterAnswerP50Ms: at(sinceAnswer, 0.5),
-    afterAnswerP99Ms: at(sinceAnswer, 0.99),
-    firstSecondP99Ms: at(first.map(afterAnswer), 0.99),
+    missing: countMissing(posts.map(arrivedAt)),
+    p50Ms: takePercentile(sincePost, 0.5),
+    p99Ms: takePercentile(sincePost, 0.99),
+    afterAnswerP50Ms: takePercentile(sinceAnswer, 0.5),
+    afterAnswerP99Ms: takePercentile(sinceAnswer, 0.99),
+    firstSecondP99Ms: takePercentile(first.map(afterAnswer), 0.99),
   };
 }

@@ -1,4 +1,5 @@
 /** The measurements themselves; each with new processes and an empty queue. */
+import { countMissing, findArrival, listFirstArrivals, takePercentile } from './arrivals.ts';
 import type { BenchHook, BenchJob } from './engine.ts';
 import type { Place } from './places.ts';
 import { createHooks, type EngineProcess, readCpuMs, readRssMb, startEngine, startReceiver } from './processes.ts';
@@ -16,6 +17,7 @@ export interface DrainFigures {
   readonly databaseMicros: number;
   readonly receiverMicros: number;
   readonly repeated: number;
+  readonly missing: number;
   readonly rssMb: number;
 }
 
@@ -34,15 +36,17 @@ export async function measureDrain(place: Place, healthy: number, slow: number):
   await receiver.waitFor(healthy);
   const [engineMicros = 0, databaseMicros = 0, receiverMicros = 0] = readMicros(healthy);
   const arrived = (await receiver.report()).filter((arrival) => !arrival.isSlow);
+  const firstArrivals = listFirstArrivals(arrived);
   const rssMb = readRssMb(engine.pid);
   await engine.stop();
   receiver.stop();
   return {
-    seconds: (Math.max(...arrived.map((arrival) => arrival.atMs)) - startMs) / 1000,
+    seconds: (Math.max(...firstArrivals.values()) - startMs) / 1000,
     engineMicros,
     databaseMicros,
     receiverMicros,
-    repeated: arrived.length - new Set(arrived.map((arrival) => arrival.uuid)).size,
+    repeated: arrived.length - firstArrivals.size,
+    missing: healthy - firstArrivals.size,
     rssMb,
   };
 }
@@ -72,6 +76,8 @@ export interface SteadyFigures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
+  /** Deliveries that never came; their times count as infinite. */
+  readonly missing: number;
   /** For one delivery, its enqueue included. */
   readonly engineMicros: number;
   readonly databaseMicros: number;
@@ -100,8 +106,8 @@ export async function measureSteady(place: Place, options: SteadyOptions): Promi
   await engine.stop();
   receiver.stop();
   const uuids = await readUuids(place.options, committed);
-  const arrivedAt = new Map(arrivals.map((arrival) => [arrival.uuid, arrival.atMs]));
-  const delays = committed.map(([id, atMs]) => (arrivedAt.get(uuids.get(id) ?? '') ?? Number.NaN) - atMs);
+  const arrivedAt = listFirstArrivals(arrivals);
+  const delays = committed.map(([id, atMs]) => findArrival(arrivedAt, uuids.get(id)) - atMs);
   return { ...summarize(delays), engineMicros, databaseMicros, rssMb };
 }
 
@@ -118,11 +124,6 @@ function watchRss(engine: EngineProcess): () => number {
 }
 
 function summarize(delays: number[]) {
-  const sorted = delays.toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
-  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: round(sorted.at(-1) ?? Number.NaN) };
-}
-
-export function round(value: number): number {
-  return Math.round(value * 100) / 100;
+  const [p50Ms = 0, p99Ms = 0, maxMs = 0] = [0.5, 0.99, 1].map((share) => takePercentile(delays, share));
+  return { p50Ms, p99Ms, maxMs, missing: countMissing(delays) };
 }
