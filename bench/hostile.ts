@@ -20,6 +20,7 @@ import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
 import { createDataDir, type Program, startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { readPeakRssMb, resetPeakRss } from './support/peak-memory.ts';
 import { countMissing, findArrival, listFirstArrivals, takePercentile } from './webhooks/arrivals.ts';
 import type { HostileReceivers } from './webhooks/hostile-receivers.ts';
 import { readRssMb, startReceiver } from './webhooks/processes.ts';
@@ -107,7 +108,7 @@ interface Figures {
   readonly missing: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
 async function measureHealthy(
@@ -116,18 +117,15 @@ async function measureHealthy(
   load: () => Promise<Map<string, number>>,
   arrivedAt: () => Promise<Map<string, number>>,
 ): Promise<Figures> {
-  let rssMb = 0;
-  const watch = setInterval(() => {
-    rssMb = Math.max(rssMb, readRssMb(program.pid));
-  }, 100);
+  resetPeakRss(program.pid);
   const postedAtByUuid = await load();
   // What was posted last has arrived, or is late enough to be seen as missing.
   await realWorld.sleep(2000);
-  clearInterval(watch);
   const arrivals = await arrivedAt();
   const delays = [...postedAtByUuid].map(([uuid, atMs]) => findArrival(arrivals, uuid) - atMs);
   const [p50Ms = 0, p99Ms = 0] = [0.5, 0.99].map((share) => takePercentile(delays, share));
-  return { run, deliveries: delays.length, missing: countMissing(delays), p50Ms, p99Ms, rssMb };
+  const peakRssMb = readPeakRssMb(program.pid) ?? Number.NaN;
+  return { run, deliveries: delays.length, missing: countMissing(delays), p50Ms, p99Ms, peakRssMb };
 }
 
 async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {

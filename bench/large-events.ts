@@ -21,9 +21,9 @@ import {
   startPostgresCluster,
 } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { readPeakRssMb, resetPeakRss } from './support/peak-memory.ts';
 import { takePercentile } from './webhooks/arrivals.ts';
 import type { Attack } from './webhooks/large-events-roles.ts';
-import { readRssMb } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
   options: {
@@ -72,14 +72,14 @@ interface Figures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
 /** One event every 100 ms, whatever the answers take. */
 async function timeEvents(run: string, program: Program, { eventsUrl, token }: Person): Promise<Figures> {
   const tookMs: number[] = [];
   let refused = 0;
-  let rssMb = 0;
+  resetPeakRss(program.pid);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const post = async () => {
     const startMs = performance.now();
@@ -91,12 +91,19 @@ async function timeEvents(run: string, program: Program, { eventsUrl, token }: P
   const posts: Promise<void>[] = [];
   for (let count = 0; count < (Number(flags.seconds) * 1000) / EVERY_MS; count += 1) {
     posts.push(post());
-    rssMb = Math.max(rssMb, readRssMb(program.pid));
     await realWorld.sleep(EVERY_MS);
   }
   await Promise.all(posts);
   const [p50Ms = 0, p99Ms = 0, maxMs = 0] = [0.5, 0.99, 1].map((share) => takePercentile(tookMs, share));
-  return { run, events: tookMs.length, refused, p50Ms, p99Ms, maxMs, rssMb };
+  return {
+    run,
+    events: tookMs.length,
+    refused,
+    p50Ms,
+    p99Ms,
+    maxMs,
+    peakRssMb: readPeakRssMb(program.pid) ?? Number.NaN,
+  };
 }
 
 function startRole(role: 'attack' | 'receive'): ChildProcess {

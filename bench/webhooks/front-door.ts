@@ -5,12 +5,13 @@
  * several checkouts and the floor take turns.
  */
 import { getPriority, setPriority } from 'node:os';
+import { readPeakRssMb, resetPeakRss } from '../support/peak-memory.ts';
 import { countMissing, findArrival, listFirstArrivals, takePercentile } from './arrivals.ts';
 import { createEventSender, type Post } from './event-sender.ts';
 import { openTarget, type Target, type TargetPlace } from './front-door-targets.ts';
 import { type MachineFigures, watchMachine } from './machine.ts';
 import type { EngineTitle } from './places.ts';
-import { readCpuMs, readRssMb } from './processes.ts';
+import { readCpuMs } from './processes.ts';
 
 /** Code that has never run is slow, and so are the first runs of a statement on a connection; that is not to be measured. */
 const WARM_UP_SECONDS = 6;
@@ -52,7 +53,8 @@ export interface FrontDoorFigures extends MachineFigures {
   readonly databaseMicros: number;
   /** Processor time in a second without events. */
   readonly restMicros: number;
-  readonly rssMb: number;
+  /** Since the warm-up. */
+  readonly peakRssMb: number;
 }
 
 /** Figures of each of the places. All of them run at once, and take turns. */
@@ -112,6 +114,7 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
   await sleep(SETTLE_MS);
   const rest = await measureCpu(pids, () => sleep(REST_SECONDS * 1000));
   const turns: Turn[] = [];
+  for (const pid of pids) resetPeakRss(pid);
   const postAndSettle = async (paths: readonly string[], secondsOfPaths: number) => {
     const posts = await sender.post(paths, perSecond, secondsOfPaths);
     await sleep(SETTLE_MS);
@@ -134,7 +137,7 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
         refused: perSecond * HOOKED_SECONDS * turns.length - posts.length,
         ...summarizeCpu(turns, perSecond, pids.length),
         restMicros: Math.round((add(rest.cpuMs) * 1000) / REST_SECONDS),
-        rssMb: add(pids.map(readRssMb)),
+        peakRssMb: add(pids.map((pid) => readPeakRssMb(pid) ?? Number.NaN)),
       };
     },
   };

@@ -1,8 +1,9 @@
 /** The measurements themselves; each with new processes and an empty queue. */
+import { readPeakRssMb, resetPeakRss } from '../support/peak-memory.ts';
 import { countMissing, findArrival, listFirstArrivals, takePercentile } from './arrivals.ts';
 import type { BenchHook, BenchJob } from './engine.ts';
 import type { Place } from './places.ts';
-import { createHooks, type EngineProcess, readCpuMs, readRssMb, startEngine, startReceiver } from './processes.ts';
+import { createHooks, readCpuMs, startEngine, startReceiver } from './processes.ts';
 import { readUuids, seedBacklog } from './seed-backlog.ts';
 
 const BODY = JSON.stringify({ text: 'x'.repeat(2038) });
@@ -18,7 +19,7 @@ export interface DrainFigures {
   readonly receiverMicros: number;
   readonly repeated: number;
   readonly missing: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
 /** From the start of the engine until the last delivery to a healthy endpoint is there. */
@@ -31,13 +32,14 @@ export async function measureDrain(place: Place, healthy: number, slow: number):
   // The slow endpoints first: a sender without fairness is stuck behind them.
   await engine.ask({ kind: 'enqueue', jobs: [...createJobs(slowHooks, slow), ...createJobs(healthyHooks, healthy)] });
   const readMicros = startStopwatch([engine.pid, place.databasePid, receiver.pid]);
+  resetPeakRss(engine.pid);
   const startMs = performance.timeOrigin + performance.now();
   await engine.ask({ kind: 'start' });
   await receiver.waitFor(healthy);
   const [engineMicros = 0, databaseMicros = 0, receiverMicros = 0] = readMicros(healthy);
   const arrived = (await receiver.report()).filter((arrival) => !arrival.isSlow);
   const firstArrivals = listFirstArrivals(arrived);
-  const rssMb = readRssMb(engine.pid);
+  const peakRssMb = readPeakRssMb(engine.pid) ?? Number.NaN;
   await engine.stop();
   receiver.stop();
   return {
@@ -47,7 +49,7 @@ export async function measureDrain(place: Place, healthy: number, slow: number):
     receiverMicros,
     repeated: arrived.length - firstArrivals.size,
     missing: healthy - firstArrivals.size,
-    rssMb,
+    peakRssMb,
   };
 }
 
@@ -81,7 +83,7 @@ export interface SteadyFigures {
   /** For one delivery, its enqueue included. */
   readonly engineMicros: number;
   readonly databaseMicros: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
 const HEALTHY_BESIDE_BACKLOG = 700;
@@ -96,31 +98,19 @@ export async function measureSteady(place: Place, options: SteadyOptions): Promi
   if (pending > 0) await seedBacklog(place.options, hooks, pending);
   await engine.ask({ kind: 'start' });
   if (pending > 0) await new Promise((resolve) => setTimeout(resolve, SETTLE_DOWN_MS));
-  const readPeak = watchRss(engine);
+  resetPeakRss(engine.pid);
   const readMicros = startStopwatch([engine.pid, place.databasePid]);
   const committed = (await engine.ask({ kind: 'steady', perSecond, seconds, body: BODY })) as [number, number][];
   await receiver.waitFor(perSecond * seconds);
   const [engineMicros = 0, databaseMicros = 0] = readMicros(perSecond * seconds);
-  const rssMb = readPeak();
+  const peakRssMb = readPeakRssMb(engine.pid) ?? Number.NaN;
   const arrivals = await receiver.report();
   await engine.stop();
   receiver.stop();
   const uuids = await readUuids(place.options, committed);
   const arrivedAt = listFirstArrivals(arrivals);
   const delays = committed.map(([id, atMs]) => findArrival(arrivedAt, uuids.get(id)) - atMs);
-  return { ...summarize(delays), engineMicros, databaseMicros, rssMb };
-}
-
-/** The engine answers one question at a time, so its memory is read from outside. */
-function watchRss(engine: EngineProcess): () => number {
-  let peak = 0;
-  const watch = setInterval(() => {
-    peak = Math.max(peak, readRssMb(engine.pid));
-  }, 100);
-  return () => {
-    clearInterval(watch);
-    return peak;
-  };
+  return { ...summarize(delays), engineMicros, databaseMicros, peakRssMb };
 }
 
 function summarize(delays: number[]) {
