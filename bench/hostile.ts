@@ -20,6 +20,7 @@ import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
 import { createDataDir, type Program, startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { callAtRate } from './support/call-at-rate.ts';
 import { readPeakRssMb, resetPeakRss } from './support/peak-memory.ts';
 import { countMissing, findArrival, listFirstArrivals, takePercentile } from './webhooks/arrivals.ts';
 import type { HostileReceivers } from './webhooks/hostile-receivers.ts';
@@ -81,19 +82,19 @@ async function createRepository(client: Client, name: string, urls: readonly str
   return `${path}/events`;
 }
 
-/** Posts events at a rate until the time is over; returns when each delivery's event was posted. */
+/** Posts events at a rate, whatever the answers take, until the time is over; returns when each delivery's event was due. */
 async function post(client: Client, paths: readonly string[], perSecond: number): Promise<Map<string, number>> {
-  const postedAtByUuid = new Map<string, number>();
-  const startMs = performance.now();
-  for (let count = 0; count < perSecond * seconds; count += 1) {
-    await realWorld.sleep(Math.max(0, startMs + (count * 1000) / perSecond - performance.now()));
-    const atMs = performance.timeOrigin + performance.now();
-    for (const path of paths) {
-      const { deliveries } = (await client.call('POST', path, push)) as { deliveries?: { uuid: string }[] };
-      for (const { uuid } of deliveries ?? []) postedAtByUuid.set(uuid, atMs);
-    }
-  }
-  return postedAtByUuid;
+  const dueAtByUuid = new Map<string, number>();
+  const postOne = async (path: string, dueMs: number): Promise<void> => {
+    const { deliveries } = (await client.call('POST', path, push)) as { deliveries?: { uuid: string }[] };
+    for (const { uuid } of deliveries ?? []) dueAtByUuid.set(uuid, performance.timeOrigin + dueMs);
+  };
+  const posts: Promise<void>[] = [];
+  await callAtRate({ perSecond, count: perSecond * seconds }, (dueMs) => {
+    posts.push(...paths.map((path) => postOne(path, dueMs)));
+  });
+  await Promise.all(posts);
+  return dueAtByUuid;
 }
 
 async function startHostile(): Promise<{ child: ChildProcess; receivers: HostileReceivers }> {
@@ -118,11 +119,11 @@ async function measureHealthy(
   arrivedAt: () => Promise<Map<string, number>>,
 ): Promise<Figures> {
   resetPeakRss(program.pid);
-  const postedAtByUuid = await load();
+  const dueAtByUuid = await load();
   // What was posted last has arrived, or is late enough to be seen as missing.
   await realWorld.sleep(2000);
   const arrivals = await arrivedAt();
-  const delays = [...postedAtByUuid].map(([uuid, atMs]) => findArrival(arrivals, uuid) - atMs);
+  const delays = [...dueAtByUuid].map(([uuid, atMs]) => findArrival(arrivals, uuid) - atMs);
   const [p50Ms = 0, p99Ms = 0] = [0.5, 0.99].map((share) => takePercentile(delays, share));
   const peakRssMb = readPeakRssMb(program.pid) ?? Number.NaN;
   return { run, deliveries: delays.length, missing: countMissing(delays), p50Ms, p99Ms, peakRssMb };
@@ -155,9 +156,9 @@ async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
     `beside ${Object.keys(hostile.urlByKind).length} hostile kinds`,
     async () => {
       const hostileLoads = [...hostilePaths].map(([client, paths]) => post(client, paths, HOSTILE_EVENTS_A_SECOND));
-      const postedAt = await loadHealthy();
+      const dueAt = await loadHealthy();
       await Promise.all(hostileLoads);
-      return postedAt;
+      return dueAt;
     },
     readArrivals,
   );
