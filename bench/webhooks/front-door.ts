@@ -20,7 +20,7 @@ const BARE_SECONDS = 1;
 const HOOKED_SECONDS = 4;
 
 /** After the events, until their results are stored. */
-const SETTLE_MS = 400;
+export const SETTLE_MS = 400;
 const REST_SECONDS = 3;
 
 /** The sender and the receivers stand for other machines: they must not wait for what is measured. */
