@@ -22,6 +22,7 @@ import {
 } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 import { callAtRate } from './support/call-at-rate.ts';
+import { NEW_POSTGRES } from './support/new-postgres.ts';
 import { readPeakRssMb, resetPeakRss } from './support/peak-memory.ts';
 import { takePercentile } from './webhooks/arrivals.ts';
 import type { Attack } from './webhooks/large-events-roles.ts';
@@ -114,7 +115,7 @@ let cluster: PostgresCluster | undefined;
 async function createPlace(engine: string): Promise<StorePlace> {
   const dataDir = createDataDir();
   if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
-  cluster ??= await startPostgresCluster({ isDurable: true, settings: ['-cshared_buffers=128MB'] });
+  cluster ??= await startPostgresCluster(NEW_POSTGRES);
   return { dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, `large_${Date.now()}`) };
 }
 

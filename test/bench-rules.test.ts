@@ -26,3 +26,9 @@ test('each server that a bench starts has the flags of Node that bin/trivet.js g
     'flags that a bench copies change alone',
   );
 });
+
+test('each PostgreSQL that a bench starts is durable and has the settings of a new installation', () => {
+  const starts = benches.flatMap(({ text }) => text.match(/startPostgresCluster\([^)]*\)/g) ?? []);
+  assert.ok(starts.length > 4);
+  assert.deepEqual([...new Set(starts)], ['startPostgresCluster(NEW_POSTGRES)']);
+});
