@@ -1,6 +1,8 @@
 /**
  * How fast deliveries leave, on SQLite and PostgreSQL, beside pg-boss (on the same PostgreSQL) and BullMQ (on Redis) that
- * drive the same sender. PostgreSQL and Redis come from the system's packages and are started here, with fsync.
+ * drive the same sender. PostgreSQL and Redis come from the system's packages and are started here, PostgreSQL with fsync at
+ * each commit. Redis appends to its file with `everysec`, as BullMQ advises: it answers before a job is on the disk, and a power cut
+ * may lose those of a second.
  *
  * `node bench/webhooks.ts [--json] [--run drain,slow,steady,backlog]
  * [--only trivet-postgres,trivet-sqlite,pg-boss,bullmq] [--count 10000] [--pending 1000000] [--seconds 20]`
