@@ -5,9 +5,9 @@
  * [--node "FLAG ..."] [--cpu-prof]`.
  *
  * The server is one in use: 640 requests are reported before the load, and then `--reports` of the answered calls, each with its
- * dispatch, first token and end, in batches of 32 requests that it stores and learns from. Column "reports/s" is less than that share where the server falls behind. The loads
- * in the calls change from call to call. `--reports 0` measures the calls alone, after those 640. With --floor there are no reports
- * during the load, since the servers beside ours take none.
+ * dispatch, first token and end, in batches of 32 requests that it stores and learns from. Column "reports/s" is less than
+ * that share where the server falls behind. The loads in the calls change from call to call. `--reports 0` measures the calls
+ * alone, after those 640. With --floor there are no reports during the load, since the servers beside ours take none.
  *
  * Half load is half of the calls a second that the same run answered in a closed loop, 32 in flight. It takes more than half of
  * a core ("core %"): calls that come one by one have a read and a write each, calls in flight together share them.

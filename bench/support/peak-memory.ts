@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 /** The number by which the kernel counts from now on (`proc_pid_clear_refs`). */
 const RESET_PEAK = '5';
 
-/** Begins anew: the peak is then that from now on. */
+/** The peak is then that from now on. */
 export function resetPeakRss(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, RESET_PEAK);
 }
