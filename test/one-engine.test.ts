@@ -1,4 +1,4 @@
-/** A test for one engine says so with `only`: one that returns at once on the other passes there without having tested anything. */
+/** A test for one engine names it in `only`: one that returned at once on the other would pass there without having tested anything. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
