@@ -2,12 +2,13 @@
  * Runs all tests, as `node --test` does, but in another order: long files first, with short ones between them. Long files mostly
  * wait for programs, disks and timers, and short ones compute: by name, the processor would be idle half of the time while the
  * journeys run, and three of four places empty while the last journey ends.
- * With CI=true, a test that is skipped fails the run, unless `test/allowed-skips.json` says why it may be.
+ * A title of another form than the others fails the run; with CI=true, a test that is skipped does too, unless `test/allowed-skips.json` says why it may be.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { findTitleFaults } from '../test/support/rules/test-titles.ts';
 
 const TIMEOUT_MS = 300_000;
 /** For two cores, which four files keep busy: with six, browsers got so little of them that pages took minutes. */
@@ -61,12 +62,21 @@ interface TestPlace {
   readonly title: string;
 }
 
+function list(heading: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : `${heading}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+function describeTitles(tests: readonly TestPlace[]): string {
+  const faults = tests.flatMap(({ file, title }) =>
+    findTitleFaults(title).map((fault) => `${relative('.', file)}: ${fault}`),
+  );
+  return list('Titles of another form', faults);
+}
+
 /** Says which skips of a run are not allowed, and which allowed ones are of no test that ran. */
 function describeSkips(tests: readonly TestPlace[], skipped: readonly TestPlace[]): string {
   const allowed = JSON.parse(readFileSync(ALLOWED_SKIPS, 'utf8')) as readonly TestPlace[];
   const write = ({ file, title }: TestPlace): string => `${relative('.', file)}: ${title}`;
-  const list = (heading: string, lines: readonly string[]): string =>
-    lines.length === 0 ? '' : `${heading}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
   return (
     list(`Skipped, and not in ${ALLOWED_SKIPS}`, except(skipped.map(write), allowed.map(write))) +
     list(`In ${ALLOWED_SKIPS}, and no test`, except(allowed.map(write), tests.map(write)))
@@ -95,10 +105,8 @@ const tests: TestPlace[] = [];
 const skipped: TestPlace[] = [];
 
 function writeEnd(): void {
-  process.stdout.write(describeLongest(times));
-  if (process.env.CI !== 'true') return;
-  const wrong = describeSkips(tests, skipped);
-  process.stdout.write(wrong);
+  const wrong = describeTitles(tests) + (process.env.CI === 'true' ? describeSkips(tests, skipped) : '');
+  process.stdout.write(describeLongest(times) + wrong);
   if (wrong !== '') process.exitCode = 1;
 }
 

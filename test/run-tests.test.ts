@@ -132,3 +132,15 @@ test('a run of all tests fails for an allowed skip that is of no test', async ()
 test('a run of all tests without CI=true may skip any', async () => {
   assert.deepEqual(await runSkippingTest('', []), { code: 0, end: '' });
 });
+
+test('a run of all tests fails for a title of another form, with its parameters', async () => {
+  const file = `import { test } from 'node:test';\nfor (const name of ['rows', 'Rows']) test(name + ' are read', () => {});`;
+  using tests = startTests({ 'src/titles.test.ts': file }, { CI: '' });
+  const output = text(tests.program.stdout);
+  const [code] = await once(tests.program, 'exit');
+  assert.equal(code, 1);
+  assert.match(
+    await output,
+    /\nTitles of another form:\n {2}src\/titles\.test\.ts: "Rows are read" begins with a capital\n$/,
+  );
+});
