@@ -12,10 +12,10 @@ try:
     import grpc
     from observation.v1 import observation_pb2
     from prediction.v1 import prediction_pb2
-
-    from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
 except ImportError:
     grpc = None
+else:
+    from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
 
 from trivet import Input, Router, TrivetError  # noqa: E402
 

@@ -12,7 +12,7 @@ POOL = ["10.0.0.1", "10.0.0.2"]
 
 
 class Recorder:
-    """A client that answers as it is told and keeps what it is asked and told."""
+    """A client that gives a fixed answer, and keeps what it is asked and what is reported."""
 
     deadline = 5.0
 

@@ -103,7 +103,7 @@ class Router:
             return named, self._load.ask(int(prompt_tokens), named)
 
     def _predict(self, inputs: Sequence[Input], settled: threading.Lock) -> Answer:
-        # Whoever takes the lock first decides how the request counts: this call, or the deadline that passed before it.
+        # The first to take the lock decides how the request counts: this call, or the deadline that passed before it.
         if time.monotonic() < self._ask_again_at:
             raise TrivetError("unavailable", "the last predictions failed")
         try:
