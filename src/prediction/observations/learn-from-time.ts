@@ -4,7 +4,7 @@ import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { forecastP90Ms } from '../online/target-predictor.ts';
 import { readModelVersion } from '../schema/model-name.ts';

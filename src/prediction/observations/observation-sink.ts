@@ -5,7 +5,7 @@
  * has no ID of a request.
  */
 import type { Store } from '../../database/store.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema/columns.ts';
 import { findTimeFault } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';

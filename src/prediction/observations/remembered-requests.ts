@@ -4,7 +4,7 @@
  * reported. A first token that is reported before its dispatch enters the history with that.
  */
 import { HISTORY_SIZE } from '../history/server-history.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import type {

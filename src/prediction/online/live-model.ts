@@ -9,27 +9,23 @@ import { createServerHistories, type ServerHistories } from '../history/server-h
 import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
-import {
-  type AnswerStatistic,
-  createPredictColumns,
-  MODEL_COLUMNS,
-  type PredictColumns,
-  type PredictedColumns,
-} from '../schema/columns.ts';
+import type { AnswerStatistic, PredictColumns, PredictedColumns } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createBasisReader, createEarlyPhysics, fitPriors, listUnlearned } from './early-physics.ts';
+import { createForecasts, type Forecast } from './forecasts.ts';
+import { readKnownMeans } from './known-means.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
 import { createRecentRows } from './recent-rows.ts';
 import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
-import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
+import { createResidualTracker } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
-import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
-import { createSlotTable, type SlotTable } from './slot-table.ts';
-import { fillStalledQueueBounds } from './stalled-queue-bounds.ts';
-import { renewForecast, type TargetForecast, type TargetPredictor } from './target-predictor.ts';
+import { createBatch, createMixture } from './slot-batch.ts';
+import { createSlotTable } from './slot-table.ts';
+import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
+import type { TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -78,20 +74,6 @@ export interface ObservedTime {
   readonly outputTokens?: number | undefined;
 }
 
-/** The forecast for one request before its times were observed, with all that learning from them needs. */
-export interface Forecast {
-  readonly key: ServerKey;
-  readonly podType: string;
-  /** The id of the model that predicted. */
-  readonly modelId: string;
-  /** How often the model had been replaced before. An early refit of the prior keeps the id of the model. */
-  readonly swaps: number;
-  /** Values in the order of MODEL_COLUMNS; a missing one is negative. */
-  readonly metrics: readonly number[];
-  readonly ttft: TargetForecast;
-  readonly tpot: TargetForecast;
-}
-
 const MAX_SERVERS = 8192;
 /** Pod types beyond these share a number: callers may send any text. */
 const MAX_POD_TYPES = 16;
@@ -105,7 +87,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
   );
-  const { forecastRow, forecastForServed } = createForecasters(table);
+  const forecasts = createForecasts(parts);
   const early = createEarlyPhysics();
   let hasObserved = false;
 
@@ -131,17 +113,16 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     forecast(columns, podType, address) {
       podTypes.register(podType);
       const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
-      const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
-      return { key, podType, metrics, ...forecastRow(columns, podType, key) };
+      return forecasts.forecastRow(columns, podType, key);
     },
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(forecastForServed(forecast, target), key, {
-        observedMs,
-        certainty: certaintyOf(target, outputTokens),
-      });
-      parts.recent.add({ key, podType, metrics, target, observedMs });
+      const learner = table.find(podType, 1)[target];
+      const served = forecasts.renew(forecast, target);
+      const row = { key, podType, metrics, target, observedMs };
+      parts.recent.add(row, readKnownMeans(tracker, row));
+      learner.observe(served, key, { observedMs, certainty: certaintyOf(target, outputTokens) });
       // 7 times in the first 256 rows, then every 512 rows until the first training.
       if (early.isDue(target, table.model)) fitPriorsAgain(parts, [target]);
     },
@@ -198,11 +179,6 @@ function createLearningState(parts: LearningDependencies, onOpen: () => void): L
   };
 }
 
-/** JSON has no NaN. Inputs are never negative, so -1 stands for a missing one. */
-function toStorable(value: number): number {
-  return Number.isNaN(value) ? -1 : value;
-}
-
 type CallPredictor = (
   columns: PredictColumns,
   outputs: readonly StatisticColumns[],
@@ -242,49 +218,5 @@ function createCallPredictor(
       for (const { statistic, predicted } of outputs)
         slot.tpot.fillStatistic(batch, mixture, { statistic, timesMs: predicted.tpotMs });
     }
-  };
-}
-
-type RowForecaster = (
-  columns: MetricColumns,
-  podType: string,
-  key: ServerKey,
-) => Omit<Forecast, 'key' | 'podType' | 'metrics'>;
-
-function createForecasters(table: SlotTable) {
-  const forecastRow = createRowForecaster(table);
-  const columns = createPredictColumns(1);
-  columns.count = 1;
-
-  /**
-   * Forecasts a request again whose model was replaced while it was under way. Intervals are still judged by what was promised
-   * when the request was sent: the new forecast knows what was observed since then, and would show too few misses.
-   */
-  function forecastForServed(forecast: Forecast, target: PredictionTarget): TargetForecast {
-    const { key, podType, metrics, swaps } = forecast;
-    if (swaps === table.swaps) return forecast[target];
-    for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
-    return renewForecast(forecast[target], forecastRow(columns, podType, key)[target]);
-  }
-
-  return { forecastRow, forecastForServed };
-}
-
-function createRowForecaster(table: SlotTable): RowForecaster {
-  const batch: Batch = createBatch(1);
-  const mixture: Mixture = createMixture(1);
-  batch.count = 1;
-  return (columns, podType, key) => {
-    const slot = table.find(podType, columns.count);
-    batch.servers[0] = key.server;
-    batch.podType = key.podType;
-    fillStalledQueueBounds(columns, batch.queueBounds);
-    const estimates = slot.estimate(columns, batch.servers);
-    return {
-      modelId: table.model.id,
-      swaps: table.swaps,
-      ttft: slot.ttft.forecast(estimates.ttft, batch, mixture),
-      tpot: slot.tpot.forecast(estimates.tpot, batch, mixture),
-    };
   };
 }
