@@ -1,4 +1,4 @@
-/** The p90 of requests under way keeps its coverage after a promotion. */
+/** What was learned from reports is still right after a promotion: the p90 of requests under way, and servers of a large pool. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fillSteadyLoad, modelOfMedian, observeSharedNoise } from '../../../test/support/prediction/shared-noise.ts';
@@ -33,5 +33,28 @@ test('promotions with 60 requests under way leave the coverage of the p90 within
     const [steady, promoted] = [holdP90(seed, Number.POSITIVE_INFINITY), holdP90(seed, 100)];
     t.diagnostic(`${steady.toFixed(1)} % without promotions, ${promoted.toFixed(1)} % with them`);
     assert.ok(Math.abs(promoted - steady) <= 1.5, `seed ${seed}: ${promoted} % instead of ${steady} %`);
+  }
+});
+
+test('a promotion of the same content changes the answers for 1,000 servers by less than 5 %', () => {
+  const live = createLiveModel(modelOfMedian('m@1'));
+  const servers = Array.from({ length: 1000 }, (_, i) => Buffer.from(`10.0.${i >> 8}.${i & 255}`));
+  const answer = (server: Buffer) => live.forecast(fillSteadyLoad(), '', server);
+  const { ttft, tpot } = answer(servers[0]!);
+  for (let round = 0; round < 15; round++)
+    for (const [i, server] of servers.entries()) {
+      const forecast = answer(server);
+      const slowness = i % 10 === 0 ? 2 : 1;
+      live.observe(forecast, 'ttft', { observedMs: slowness * ttft.mixtureMs });
+      live.observe(forecast, 'tpot', { observedMs: slowness * tpot.mixtureMs });
+    }
+  const before = servers.map(answer);
+  live.replaceModel(modelOfMedian('m@2'));
+  for (const [i, server] of servers.entries()) {
+    const after = answer(server);
+    for (const target of ['ttft', 'tpot'] as const) {
+      const ratio = after[target].medianMs / before[i]![target].medianMs;
+      assert.ok(Math.abs(ratio - 1) < 0.05, `${target} of server ${i}: ${ratio} times the answer before`);
+    }
   }
 });
