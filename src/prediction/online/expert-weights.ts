@@ -48,7 +48,7 @@ export interface ExpertWeights {
   /** One weight for each expert at this server (-1: unknown); they sum to 1. */
   weightsOf(server: number): Float64Array;
   /** Fills `mixture.logFactors` with the means of `mixture.expertLogFactors`, weighted for the server of each row, or by `given`. */
-  mix(batch: Batch, mixture: Mixture, given?: Float64Array): void;
+  mix(batch: Batch, mixture: Mixture, given?: readonly number[]): void;
   observe(server: number, observed: ObservedForecast): void;
   /** Must be called before this number is given to another server. */
   forget(server: number): void;
@@ -66,8 +66,10 @@ export function createExpertWeights(readFeedbackDelay: () => number = () => 0): 
   const servers: (ExpertRecord | undefined)[] = [];
   return {
     weightsOf: (server) => findRecord(server, { servers, slot }).weights,
-    mix: (batch, mixture, given) =>
-      mixRows(batch, mixture, given === undefined ? { servers, slot } : { servers: [], slot: { weights: given } }),
+    mix(batch, mixture, given) {
+      const records = given && { servers: [], slot: { weights: Float64Array.from(given) } };
+      mixRows(batch, mixture, records ?? { servers, slot });
+    },
     observe(server, observed) {
       addLosses(slot, observed);
       reweighSlot(slot, readFeedbackDelay());

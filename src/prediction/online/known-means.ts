@@ -22,14 +22,21 @@ export function readKnownMeans(tracker: ResidualTracker, { key, target }: MeansK
   };
 }
 
-/** Returns what `read` returns while the tracker has these means; what is not among them stays as it is now. */
+/** For each owner, what was known at the earlier moment; absent is one whose means are as they were. */
+export type EarlierMeans = Partial<Record<MeansOwner['kind'], { readonly means: KnownMeans }>>;
+
+/** Returns what `read` returns while the tracker has the means of an earlier moment. */
 export function withMeans<T>(
   tracker: ResidualTracker,
-  { means, ...of }: MeansKey & { readonly means: Partial<KnownMeans> },
+  { server, podType, model, ...of }: MeansKey & EarlierMeans,
   read: () => T,
 ): T {
   const now = readKnownMeans(tracker, of);
-  writeKnownMeans(tracker, of, { ...now, ...means });
+  writeKnownMeans(tracker, of, {
+    server: server?.means.server ?? now.server,
+    podType: podType?.means.podType ?? now.podType,
+    model: model?.means.model ?? now.model,
+  });
   try {
     return read();
   } finally {

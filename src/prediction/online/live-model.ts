@@ -17,7 +17,7 @@ import { createForecasts, type Forecast } from './forecasts.ts';
 import { readKnownMeans } from './known-means.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
-import { createRecentRows } from './recent-rows.ts';
+import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
 import { createResidualTracker } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
@@ -25,7 +25,7 @@ import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveMod
 import { createBatch, createMixture } from './slot-batch.ts';
 import { createSlotTable } from './slot-table.ts';
 import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
-import type { TargetPredictor } from './target-predictor.ts';
+import type { TargetForecast, TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -36,8 +36,11 @@ export interface LiveModel {
   predict(columns: PredictColumns, predicted: PredictedColumns): void;
   /** Fills each of `outputs` with its statistic of the same rows. */
   predictStatistics(columns: PredictColumns, outputs: readonly StatisticColumns[]): void;
-  /** The prediction for one row as of now, to be compared with the time that will be observed. */
-  forecast(columns: MetricColumns, podType: string, server: Uint8Array): Forecast;
+  /**
+   * The prediction for one row, to be compared with the time that will be observed. With `sentMs`, it is the prediction as of that time of day,
+   * for a request whose forecast at its dispatch is not known: the mean residuals are those of that time.
+   */
+  forecast(columns: MetricColumns, podType: string, server: Uint8Array, sentMs?: number): Forecast;
   observe(forecast: Forecast, target: PredictionTarget, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which the old model answers. A caller that stops early leaves the old model in place. */
@@ -110,19 +113,19 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     predict: (columns, predicted) =>
       predictCall(columns, [{ statistic: table.model.statistic, predicted }], hasObserved),
     predictStatistics: (columns, outputs) => predictCall(columns, outputs, hasObserved),
-    forecast(columns, podType, address) {
+    forecast(columns, podType, address, sentMs) {
       podTypes.register(podType);
       const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
-      return forecasts.forecastRow(columns, podType, key);
+      return forecasts.forecastRow(columns, { podType, key, sentMs });
     },
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      const learner = table.find(podType, 1)[target];
       const served = forecasts.renew(forecast, target);
       const row = { key, podType, metrics, target, observedMs };
-      parts.recent.add(row, readKnownMeans(tracker, row));
-      learner.observe(served, key, { observedMs, certainty: certaintyOf(target, outputTokens) });
+      const before = { knownMs: world.nowMs(), ...readKnownBefore(parts, row, served) };
+      parts.recent.add(row, before, forecast.observedTimes);
+      table.find(podType, 1)[target].observe(served, key, { observedMs, certainty: certaintyOf(target, outputTokens) });
       // 7 times in the first 256 rows, then every 512 rows until the first training.
       if (early.isDue(target, table.model)) fitPriorsAgain(parts, [target]);
     },
@@ -141,6 +144,20 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       // The saved residuals belong to a prior that was fitted to these rows, so it is fitted again.
       fitPriorsAgain(parts, listUnlearned(table.model));
     },
+  };
+}
+
+function readKnownBefore({ tracker, table }: ReplayedParts, row: RecentRow, { mixtureMs }: TargetForecast) {
+  const { server } = row.key;
+  const { weights, intervals } = table.find(row.podType, 1)[row.target];
+  const { quantiles, recentQuantiles, observedBefore, observedOfServerBefore } = intervals.predictInterval(
+    mixtureMs,
+    server,
+  );
+  return {
+    weights: [...weights.weightsOf(server)],
+    interval: { quantiles, recentQuantiles, observedBefore, observedOfServerBefore },
+    means: readKnownMeans(tracker, row),
   };
 }
 

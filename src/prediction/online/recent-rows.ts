@@ -1,7 +1,8 @@
 /** Keeps the latest observed times with their metrics for a replay, and what was known before each of them. */
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
+import type { PredictedInterval } from './intervals/interval-statistics.ts';
 import type { KnownMeans, MeansKey } from './known-means.ts';
-import type { ServerKey } from './residual-tracker.ts';
+import type { MeansOwner, ServerKey } from './residual-tracker.ts';
 
 /** One observed time with the metrics of its server at the dispatch. */
 export interface RecentRow {
@@ -21,37 +22,58 @@ export interface RecentRow {
 export interface KnownBefore {
   /** How many times it had observed. */
   readonly observedTimes: number;
+  /** When it learned from the row. */
+  readonly knownMs: number;
+  /** The weights of the experts at the server. */
+  readonly weights: readonly number[];
+  /** The interval that a request like this one would have been promised. */
+  readonly interval: DatedInterval;
   /** Relative to the served model: a replay computes them again. */
   means: KnownMeans;
 }
 
-/** Enough for a thousand requests under way: a row for each of their two times. */
-const NEWEST_ROWS = 2048;
-/** Of older ones, a server keeps as many of each target as its fast mean remembers. */
-const ROWS_OF_SERVER = 8;
+/** The parts of an interval that move with each observed time. */
+export type DatedInterval = Pick<
+  PredictedInterval,
+  'quantiles' | 'recentQuantiles' | 'observedBefore' | 'observedOfServerBefore'
+>;
+
+/** The first kept rows after a moment of a server, of its pod type and of all: what was known before them was known at the moment. */
+export type LaterRows = Partial<Record<MeansOwner['kind'], KnownBefore>>;
+
+/** The newest rows are kept: at least this many, and twice as many as are observed while a request is under way. */
+const LEAST_NEWEST = 512;
+/** The longest such time is forgotten by this factor with each row. */
+const REACH_DECAY = 0.999;
+/** Of older ones, a server keeps this many of each target, which are most of its fast mean. */
+const ROWS_OF_SERVER = 4;
 /** A replay of all of them takes some milliseconds, in which no call is answered. */
-const MOST_ROWS = 16_384;
+const MOST_ROWS = 8192;
 
 export interface RecentRows {
   /** How many rows this process has added. */
   readonly observedTimes: number;
-  /** `means` are those before the row is learned. */
-  add(row: RecentRow, means: KnownMeans): void;
+  /** Must be called before the row is learned. `sentAfter` is how many rows had been added when its request was sent. */
+  add(row: RecentRow, before: Omit<KnownBefore, 'observedTimes'>, sentAfter: number): void;
   /** Oldest first. */
   list(): readonly RecentRow[];
   /** Takes these in place of the rows that it has; the oldest comes first. */
   replace(rows: readonly RecentRow[]): void;
-  /** The means of a server, its pod type and all pod types at an earlier moment. Absent are those that no kept row has changed since then. */
-  findMeans(of: MeansKey, isLater: (before: KnownBefore) => boolean): Partial<KnownMeans>;
+  /** How many rows this process had added by this time of day. One before the newest rows counts as the first of these. */
+  countBy(ms: number): number;
+  /** The first rows after this number of them; absent are those of an owner that no row has changed since then. */
+  findLater(of: MeansKey, observedTimes: number): LaterRows;
 }
 
 export function createRecentRows(): RecentRows {
   let rows: RecentRow[] = [];
   let keptCount = 0;
   let observedTimes = 0;
+  let reach = 0;
+  const countNewest = () => Math.min(MOST_ROWS, Math.max(LEAST_NEWEST, Math.ceil(2 * reach)));
 
   function drop(): void {
-    rows = selectKept(rows);
+    rows = selectKept(rows, countNewest());
     keptCount = rows.length;
   }
 
@@ -59,11 +81,11 @@ export function createRecentRows(): RecentRows {
     get observedTimes() {
       return observedTimes;
     },
-    add(row, means) {
-      rows.push({ ...row, before: { observedTimes, means } });
+    add(row, before, sentAfter) {
+      reach = Math.max(REACH_DECAY * reach, observedTimes - sentAfter);
+      rows.push({ ...row, before: { ...before, observedTimes } });
       observedTimes++;
-      // Rows are dropped when they are twice as many as were kept, so that each costs the same.
-      if (rows.length >= 2 * Math.max(NEWEST_ROWS, keptCount)) drop();
+      if (rows.length >= keptCount + countNewest()) drop();
     },
     replace(newRows) {
       rows = [...newRows];
@@ -73,12 +95,13 @@ export function createRecentRows(): RecentRows {
       if (rows.length > keptCount) drop();
       return rows;
     },
-    findMeans: (of, isLater) => findMeans(rows, of, isLater),
+    countBy: (ms) => countBy(rows, ms, observedTimes),
+    findLater: (of, since) => findLater(rows, of, since),
   };
 }
 
 /** The newest rows, and of older ones the newest few of each server and target. */
-function selectKept(rows: readonly RecentRow[]): RecentRow[] {
+function selectKept(rows: readonly RecentRow[], newest: number): RecentRow[] {
   const counts = new Map<number, number>();
   const kept: RecentRow[] = [];
   for (let age = 0; age < rows.length && kept.length < MOST_ROWS; age++) {
@@ -86,24 +109,32 @@ function selectKept(rows: readonly RecentRow[]): RecentRow[] {
     const owner = PREDICTION_TARGETS.length * row.key.server + PREDICTION_TARGETS.indexOf(row.target);
     const count = counts.get(owner) ?? 0;
     counts.set(owner, count + 1);
-    if (age < NEWEST_ROWS) kept.push(row);
+    if (age < newest) kept.push(row);
     else if (count < ROWS_OF_SERVER) kept.push(row.before === undefined ? row : { ...row, before: undefined });
   }
   return kept.reverse();
 }
 
-type FoundMeans = { -readonly [Kind in keyof KnownMeans]?: KnownMeans[Kind] };
-
-/** The first row of each owner after the moment has its means of that moment. */
-function findMeans(rows: readonly RecentRow[], { key, target }: MeansKey, isLater: (before: KnownBefore) => boolean) {
-  const found: FoundMeans = {};
+function findLater(rows: readonly RecentRow[], { key, target }: MeansKey, since: number): LaterRows {
+  const later: { -readonly [Kind in keyof LaterRows]: LaterRows[Kind] } = {};
   for (let i = rows.length - 1; i >= 0; i--) {
     const { before, key: changed, target: observed } = rows[i]!;
-    if (before === undefined || !isLater(before)) break;
+    if (before === undefined || before.observedTimes < since) break;
     if (observed !== target) continue;
-    found.model = before.means.model;
-    if (changed.podType === key.podType) found.podType = before.means.podType;
-    if (changed.server === key.server) found.server = before.means.server;
+    later.model = before;
+    if (changed.podType === key.podType) later.podType = before;
+    if (changed.server === key.server) later.server = before;
   }
-  return found;
+  return later;
+}
+
+/** How many rows had been added by this time, when `now` have been added. */
+function countBy(rows: readonly RecentRow[], ms: number, now: number): number {
+  let count = now;
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const { before } = rows[i]!;
+    if (before === undefined || before.knownMs <= ms) break;
+    count = before.observedTimes;
+  }
+  return count;
 }

@@ -36,7 +36,7 @@ export interface TargetForecast {
   readonly logTrees: number;
   readonly expertLogs: readonly number[];
   /** The weight of each expert in the mixture. */
-  readonly weights: Float64Array;
+  readonly weights: readonly number[];
   /** The mixture of the experts; residuals are relative to it. */
   readonly mixtureMs: number;
   readonly medianMs: number;
@@ -73,7 +73,7 @@ export interface TargetPredictor {
 export interface ForecastOptions {
   readonly mixture: Mixture;
   /** The weights of the experts, if not those of the server now. */
-  readonly weights?: Float64Array | undefined;
+  readonly weights?: readonly number[] | undefined;
 }
 
 export interface TargetPredictorOptions {
@@ -122,7 +122,7 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
       const server = batch.servers[0]!;
       const leastMs = queueCheck.quantileBounds(batch.queueBounds)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
-      const used = { weights: options.weights ?? weights.weightsOf(server).slice(), interval, queueBound };
+      const used = { weights: options.weights ?? [...weights.weightsOf(server)], interval, queueBound };
       return describeForecast(readEstimate(estimates, 0), mixture, { offset: offsets.read(server), ...used });
     },
     observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueBound }, key, { observedMs, certainty }) {
