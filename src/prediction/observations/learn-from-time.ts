@@ -43,8 +43,9 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
   });
   const labelOf = createLabelLimit();
   const watchDrift = createDriftWatch({ metrics, labelOf, onDrift });
-  return (model, forecast, { target, observedMs, outputTokens }) => {
+  return (model, given, { target, observedMs, outputTokens }) => {
     const live = predictor.live(model);
+    const forecast = live.adopt(given);
     // Computed before the observation, which moves the interval.
     const p90Ms = forecastP90Ms(forecast[target]);
     const answered = toAnsweredRow(model, forecast, target);

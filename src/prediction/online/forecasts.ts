@@ -51,7 +51,7 @@ export function createForecasts({ tracker, recent, table }: ReplayedParts): Fore
   columns.count = 1;
   const openRow = createRowOpener(table);
 
-  /** The forecast of a target of the open row, by the means as they were after so many observed times. */
+  /** The forecast of a target of the open row, by the means as they were after this number of observed times. */
   function forecastAsOf(forecastTarget: OpenRow, { observedTimes, ...of }: Moment): TargetForecast {
     if (observedTimes === recent.observedTimes) return forecastTarget(of.target, of.weights);
     const later = recent.findLater(of, observedTimes);

@@ -19,7 +19,7 @@ import { FIRST_CAPACITY } from './live-slot.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
-import { createResidualTracker } from './residual-tracker.ts';
+import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
 import { createBatch, createMixture } from './slot-batch.ts';
@@ -41,6 +41,11 @@ export interface LiveModel {
    * for a request whose forecast at its dispatch is not known: the mean residuals are those of that time.
    */
   forecast(columns: MetricColumns, podType: string, server: Uint8Array, sentMs?: number): Forecast;
+  /**
+   * The forecast as one of this live model. It is another one if it was made by another live model, as that of a name before its first
+   * training, or if the number of its server was given to another server.
+   */
+  adopt(forecast: Forecast): Forecast;
   observe(forecast: Forecast, target: PredictionTarget, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which the old model answers. A caller that stops early leaves the old model in place. */
@@ -77,6 +82,9 @@ export interface ObservedTime {
   readonly outputTokens?: number | undefined;
 }
 
+/** So that it is made again, by what was known first, before it is learned from. */
+const FORECAST_BEFORE_ALL = { swaps: -1, observedTimes: 0 };
+
 const MAX_SERVERS = 8192;
 /** Pod types beyond these share a number: callers may send any text. */
 const MAX_POD_TYPES = 16;
@@ -85,12 +93,13 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const podTypes = createPodTypeNumbers(MAX_POD_TYPES);
   const tracker = createResidualTracker({ maxServers: MAX_SERVERS, maxPodTypes: MAX_POD_TYPES });
   const table = createSlotTable(initial, { tracker, podTypes });
-  const parts = { tracker, recent: createRecentRows(), table };
+  const parts = { tracker, recent: createRecentRows(tracker.servers), table };
   const histories = createServerHistories(tracker.servers);
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
   );
   const forecasts = createForecasts(parts);
+  const { ensureKey, adopt } = createServerKeys(tracker.servers, podTypes);
   const early = createEarlyPhysics();
   let hasObserved = false;
 
@@ -113,13 +122,12 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     predict: (columns, predicted) =>
       predictCall(columns, [{ statistic: table.model.statistic, predicted }], hasObserved),
     predictStatistics: (columns, outputs) => predictCall(columns, outputs, hasObserved),
-    forecast(columns, podType, address, sentMs) {
-      podTypes.register(podType);
-      const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
-      return forecasts.forecastRow(columns, { podType, key, sentMs });
-    },
-    observe(forecast, target, { observedMs, outputTokens }) {
+    forecast: (columns, podType, address, sentMs) =>
+      forecasts.forecastRow(columns, { podType, key: ensureKey(podType, address), sentMs }),
+    adopt,
+    observe(given, target, { observedMs, outputTokens }) {
       hasObserved = true;
+      const forecast = adopt(given);
       const { key, podType, metrics } = forecast;
       const served = forecasts.renew(forecast, target);
       const row = { key, podType, metrics, target, observedMs };
@@ -145,6 +153,22 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       fitPriorsAgain(parts, listUnlearned(table.model));
     },
   };
+}
+
+function createServerKeys(servers: ServerIndex, podTypes: PodTypeNumbers) {
+  function ensureKey(podType: string, address: Uint8Array): ServerKey {
+    podTypes.register(podType);
+    const server = servers.ensure(address);
+    return { server, address: servers.addressOf(server), podType: podTypes.numberOf(podType) };
+  }
+
+  function adopt(forecast: Forecast): Forecast {
+    const { podType, key } = forecast;
+    if (key.address === undefined || key.address === servers.addressOf(key.server)) return forecast;
+    return { ...forecast, ...FORECAST_BEFORE_ALL, key: ensureKey(podType, key.address) };
+  }
+
+  return { ensureKey, adopt };
 }
 
 function readKnownBefore({ tracker, table }: ReplayedParts, row: RecentRow, { mixtureMs }: TargetForecast) {

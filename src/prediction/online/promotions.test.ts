@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { fillSteadyLoad, modelOfMedian, observeSharedNoise } from '../../../test/support/prediction/shared-noise.ts';
 import type { Forecast } from './forecasts.ts';
 import { createLiveModel } from './live-model.ts';
+import { readSlowResidual } from './residual-tracker.ts';
 import { forecastP90Ms } from './target-predictor.ts';
 
 const UNDER_WAY = 60;
@@ -57,4 +58,26 @@ test('a promotion of the same content changes the answers for 1,000 servers by l
       assert.ok(Math.abs(ratio - 1) < 0.05, `${target} of server ${i}: ${ratio} times the answer before`);
     }
   }
+});
+
+test('a time is not learned for another server that got the number of its own, nor replayed for it', () => {
+  const live = createLiveModel(modelOfMedian('m@1'));
+  const answer = (server: string) => live.forecast(fillSteadyLoad(), '', Buffer.from(server));
+  const listReported = () =>
+    [...live.save().servers]
+      .filter(({ means }) => readSlowResidual(means, 'tpot').weight > 0)
+      .map(({ address }) => address);
+  const forecast = answer('10.9.9.9');
+  const reportSlow = () => {
+    for (let i = 0; i < 20; i++) live.observe(forecast, 'tpot', { observedMs: 10 * forecast.tpot.mixtureMs });
+  };
+  reportSlow();
+  assert.deepEqual(listReported(), ['10.9.9.9']);
+  // Twice as many servers as a model keeps: its number is free at first, and then that of another.
+  for (let i = 0; i < 2 * live.servers.capacity; i++) answer(`10.1.${i >> 8}.${i & 255}`);
+  assert.ok(live.servers.addressOf(forecast.key.server) !== undefined);
+  live.replaceModel(modelOfMedian('m@2'));
+  assert.deepEqual(listReported(), []);
+  reportSlow();
+  assert.deepEqual(listReported(), ['10.9.9.9']);
 });

@@ -1,5 +1,6 @@
 /** Keeps the latest observed times with their metrics for a replay, and what was known before each of them. */
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
+import type { ServerIndex } from '../schema/server-index.ts';
 import type { PredictedInterval } from './intervals/interval-statistics.ts';
 import type { KnownMeans, MeansKey } from './known-means.ts';
 import type { MeansOwner, ServerKey } from './residual-tracker.ts';
@@ -65,7 +66,8 @@ export interface RecentRows {
   findLater(of: MeansKey, observedTimes: number): LaterRows;
 }
 
-export function createRecentRows(): RecentRows {
+/** Rows of a server whose number was given away are left out. */
+export function createRecentRows({ addressOf }: Pick<ServerIndex, 'addressOf'>): RecentRows {
   let rows: RecentRow[] = [];
   let keptCount = 0;
   let observedTimes = 0;
@@ -93,7 +95,7 @@ export function createRecentRows(): RecentRows {
     },
     list() {
       if (rows.length > keptCount) drop();
-      return rows;
+      return rows.filter(({ key }) => addressOf(key.server) === key.address);
     },
     countBy: (ms) => countBy(rows, ms, observedTimes),
     findLater: (of, since) => findLater(rows, of, since),
@@ -123,7 +125,7 @@ function findLater(rows: readonly RecentRow[], { key, target }: MeansKey, since:
     if (observed !== target) continue;
     later.model = before;
     if (changed.podType === key.podType) later.podType = before;
-    if (changed.server === key.server) later.server = before;
+    if (changed.address === key.address) later.server = before;
   }
   return later;
 }

@@ -152,7 +152,7 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
   const rows = saved.recent.map(({ address, metrics, ...row }): RecentRow => {
     const server = servers.ensure(Buffer.from(address));
     const numbers = metrics.map((value) => value ?? Number.NaN);
-    const key = { server, podType: numberOfPodType(podTypes, row.podType) };
+    const key = { server, address: servers.addressOf(server), podType: numberOfPodType(podTypes, row.podType) };
     return { ...row, metrics: numbers, key, isRestored: true };
   });
   replaceRestored(recent, rows);
