@@ -157,6 +157,20 @@ test('calls that only wait count for the memory too, and those of who has most e
   for (const client of [honest, ...attackers]) client.socket.destroy();
 });
 
+test('the headers that a waiting call keeps count for the memory', async () => {
+  await using running = await startGrpcServer(methods, { maxMessageBytes: 100_000, bufferBytes: MEBIBYTE });
+  const client = await FlowClient.connect(running.server.port);
+  const long = encodeHeaderBlock([['authorization', `Bearer ${'x'.repeat(12_000)}`]]);
+  const head = Buffer.concat([block(`/${SERVICE}/Never`), long]);
+  const ids = odd(200);
+  for (const id of ids) client.send(frame(HEADERS, 4, id, head), frame(DATA, 1, id, frameMessage(HELLO)));
+  await client.settle();
+  const ended = ids.flatMap((id) => client.endOf(id) ?? []);
+  assert.ok(ended.length > 100, `${ended.length} calls were ended`);
+  for (const { payload } of ended) assert.match(String(payload), /grpc-status.8/s);
+  client.socket.destroy();
+});
+
 test('calls without a deadline whose message does not come to its end do', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   await using running = await startGrpcServer(methods, LIMITS);

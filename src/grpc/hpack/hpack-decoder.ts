@@ -71,6 +71,11 @@ export class HpackDecoder {
     return fields;
   }
 
+  /** Whether a later block that means the same gives this array again. */
+  remembers(fields: readonly Field[]): boolean {
+    return fields === this.#lastFields;
+  }
+
   /** Returns whether nothing but references was there. */
   #readFields(fields: Field[]): boolean {
     let areOnlyReferences = true;

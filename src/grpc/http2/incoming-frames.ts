@@ -161,7 +161,7 @@ export class IncomingFrames {
   #openStream(streamId: number, endsStream: boolean, fields: readonly Field[]): void {
     const { streams, share, openStream } = this.#dependencies;
     streams.closed.open(streamId);
-    const { headers, contentLength, isMalformed } = this.#heads.read(fields);
+    const { headers, contentLength, isMalformed } = this.#heads.read(fields, this.#hpack.remembers(fields));
     if (isMalformed || (endsStream && contentLength !== undefined && contentLength > 0)) {
       this.#refuseStream(streamId, ERROR.protocol);
       return;

@@ -1,10 +1,31 @@
 /** Reads the headers of a request, and decides whether they are malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
 import type { Field } from '../hpack/fields.ts';
 
-export type Headers = ReadonlyMap<string, string>;
+/** What a head is judged by, and what calls read. All other fields are checked and let go: a call keeps its headers as long as it waits. */
+const NAMES = [
+  ':method',
+  ':scheme',
+  ':authority',
+  ':path',
+  'host',
+  'content-length',
+  'content-type',
+  'grpc-timeout',
+  'grpc-encoding',
+  'authorization',
+  'traceparent',
+  'forwarded',
+  'x-forwarded-for',
+  'x-real-ip',
+  'via',
+] as const;
+const KEPT_NAMES: ReadonlySet<string> = new Set(NAMES);
+
+export type HeaderName = (typeof NAMES)[number];
+export type Headers = Pick<ReadonlyMap<HeaderName, string>, 'get' | 'has' | 'values'>;
 
 export interface RequestHead {
-  /** Only the first of several fields with one name; the others are metadata that no method reads. */
+  /** Only the first of several fields with one name. */
   readonly headers: Headers;
   /** Bytes of the content; undefined without `content-length`. */
   readonly contentLength: number | undefined;
@@ -26,15 +47,24 @@ export class RequestHeadReader {
   #lastFields: readonly Field[] | undefined;
   #lastHead: RequestHead | undefined;
 
-  read(fields: readonly Field[]): RequestHead {
+  /** `mayComeAgain` tells whether a later block can have the same array of fields. Others are not kept: they may be long. */
+  read(fields: readonly Field[], mayComeAgain: boolean): RequestHead {
     if (this.#lastHead !== undefined && fields === this.#lastFields) return this.#lastHead;
-    this.#lastFields = fields;
-    this.#lastHead = readRequestHead(fields);
-    return this.#lastHead;
+    const head = readRequestHead(fields);
+    this.#lastFields = mayComeAgain ? fields : undefined;
+    this.#lastHead = mayComeAgain ? head : undefined;
+    return head;
   }
 }
 
-export function readRequestHead(fields: readonly Field[]): RequestHead {
+/** The bytes of the values. */
+export function countHeaderBytes(headers: Headers): number {
+  let bytes = 0;
+  for (const value of headers.values()) bytes += value.length;
+  return bytes;
+}
+
+function readRequestHead(fields: readonly Field[]): RequestHead {
   const headers = new Map<string, string>();
   let isMalformed = false;
   let hasRegular = false;
@@ -42,8 +72,9 @@ export function readRequestHead(fields: readonly Field[]): RequestHead {
     const isRepeated = headers.has(name);
     if (kind === 'regular') hasRegular = true;
     else if (kind === 'malformed' || hasRegular || isRepeated) isMalformed = true;
-    if (!isRepeated) headers.set(name, value);
-    else if (name === 'content-length' && headers.get(name) !== value) isMalformed = true;
+    if (!isRepeated) {
+      if (KEPT_NAMES.has(name)) headers.set(name, value);
+    } else if (name === 'content-length' && headers.get(name) !== value) isMalformed = true;
   }
   const length = headers.get('content-length');
   if (length !== undefined && !CONTENT_LENGTH.test(length)) isMalformed = true;

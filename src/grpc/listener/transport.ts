@@ -14,11 +14,10 @@ import { LargeMessages } from '../budget/large-messages.ts';
 import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import type { BaseCall, CallDependencies, Route } from '../call/base-call.ts';
-import { CallHeadReader } from '../call/call-head.ts';
 import { CollectingCall } from '../call/collecting-call.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
 import type { Peer } from '../call/peer.ts';
-import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
+import { type Refusal, RefusedRequest, refusalOf } from '../call/refused-request.ts';
 import { sendFailure } from '../call/send-failure.ts';
 import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
@@ -56,7 +55,6 @@ interface NewRequest {
   readonly stream: Http2Stream;
   readonly headers: Headers;
   readonly peer: Peer;
-  readonly heads: CallHeadReader;
 }
 
 /** Connections and calls of all listeners. */
@@ -148,7 +146,6 @@ export class Transport {
     }
     const { monotonicMs } = this.#dependencies.world;
     const peer = { isUnixSocket, address };
-    const heads = new CallHeadReader();
     const connection = new Http2Connection(socket, {
       monotonicMs,
       bufferPool: this.#bufferPool,
@@ -157,7 +154,7 @@ export class Transport {
       network,
       largeMessages: this.#largeMessages,
       countGarbage: this.#countGarbage,
-      onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
+      onRequest: (stream, headers) => this.#startCall({ stream, headers, peer }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),
     });
@@ -165,12 +162,13 @@ export class Transport {
     if (this.#isDraining) connection.drain();
   }
 
-  #startCall({ stream, headers, peer, heads }: NewRequest): void {
-    const { refusal, path } = heads.read(headers);
+  #startCall({ stream, headers, peer }: NewRequest): void {
+    const refusal = refusalOf(headers);
     if (refusal !== undefined) {
       this.#refuse(stream, headers, refusal);
       return;
     }
+    const path = headers.get(':path') ?? '';
     const route = this.#dependencies.routes.get(path);
     if (route === undefined) {
       sendFailure(stream, describeUnimplemented(path), false);
