@@ -3,7 +3,8 @@ import { checkDependency } from './frame-payloads.ts';
 import { ConnectionError, ERROR, FLAG } from './frames.ts';
 
 const MAX_FRAMES = 64;
-export const MAX_HEADER_BLOCK_BYTES = 32_768;
+/** More than a list of fields may have: a call with too many is refused alone, and its block must be decoded for that. */
+const MAX_BLOCK_BYTES = 98_304;
 
 /** A header block whose frames are all there. */
 export interface HeaderBlock {
@@ -14,10 +15,16 @@ export interface HeaderBlock {
 
 /** Puts a header block together from HEADERS and its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
 export class HeaderAssembler {
+  readonly #countKept: (bytes: number) => void;
   #streamId = 0;
   #endsStream = false;
   #parts: Buffer[] = [];
   #length = 0;
+
+  /** `countKept` is called with the bytes of the block that is incomplete, whenever they change. */
+  constructor(countKept: (bytes: number) => void) {
+    this.#countKept = countKept;
+  }
 
   /** The stream whose block is incomplete: only its CONTINUATION may come. Undefined between blocks. */
   get openStreamId(): number | undefined {
@@ -32,23 +39,29 @@ export class HeaderAssembler {
     if ((flags & FLAG.endHeaders) !== 0) return { streamId, endsStream, bytes };
     this.#streamId = streamId;
     this.#endsStream = endsStream;
-    // A copy, as of its continuations: a few bytes must not keep the whole read.
-    this.#parts = [Buffer.from(bytes)];
-    this.#length = bytes.length;
+    this.#keep(bytes);
     return undefined;
   }
 
   /** A CONTINUATION frame; the block when this was its last. */
   continue(flags: number, payload: Buffer): HeaderBlock | undefined {
     if (this.#parts.length === 0) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
-    this.#parts.push(Buffer.from(payload));
-    this.#length += payload.length;
-    if (this.#length > MAX_HEADER_BLOCK_BYTES || this.#parts.length > MAX_FRAMES)
+    this.#keep(payload);
+    if (this.#length > MAX_BLOCK_BYTES || this.#parts.length > MAX_FRAMES)
       throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block is too large');
     if ((flags & FLAG.endHeaders) === 0) return undefined;
     const bytes = Buffer.concat(this.#parts);
     this.#parts = [];
+    this.#length = 0;
+    this.#countKept(0);
     return { streamId: this.#streamId, endsStream: this.#endsStream, bytes };
+  }
+
+  /** A copy: a few bytes must not keep the whole read. */
+  #keep(bytes: Buffer): void {
+    this.#parts.push(Buffer.from(bytes));
+    this.#length += bytes.length;
+    this.#countKept(this.#length);
   }
 }
 

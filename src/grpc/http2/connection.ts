@@ -18,7 +18,7 @@ import { Share, type Turns } from '../budget/turns.ts';
 import { FrameReader } from '../frames/frame-reader.ts';
 import { FrameWriter } from '../frames/frame-writer.ts';
 import { ConnectionError, ERROR, FRAME } from '../frames/frames.ts';
-import { HeaderListTooLargeError, HpackError } from '../hpack/hpack-decoder.ts';
+import { HpackError } from '../hpack/hpack-decoder.ts';
 import { ConnectionMemory } from './connection-memory.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
 import { Drain } from './drain.ts';
@@ -38,8 +38,8 @@ export interface ConnectionOptions {
   readonly network: NetworkUse;
   readonly largeMessages: LargeMessages;
   readonly countGarbage: CountGarbage;
-  /** A request whose head is complete; its data follows through `stream.onData`. */
-  readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
+  /** A request whose head is complete; its data follows through `stream.onData`. It must be refused without headers: they are too large. */
+  readonly onRequest: (stream: Http2Stream, headers: Headers | undefined) => void;
   /** Something threw that should not have: the connection ends, the program goes on. */
   readonly onFault: (error: unknown) => void;
   readonly onClosed: (connection: Http2Connection) => void;
@@ -128,6 +128,7 @@ export class Http2Connection {
       writer,
       controlFrames,
       grantWindow: () => memory.grantWindow(),
+      countHeaderBlock: (bytes) => memory.countHeaderBlock(bytes),
       openStream: (stream) => this.#openStream(stream),
       onSettings: () => clearTimeout(this.#prefaceTimer),
       onPingAnswer: (payload) => this.#readPingAnswer(payload),
@@ -275,7 +276,6 @@ export class Http2Connection {
   #toErrorCode(error: unknown): number {
     if (error instanceof ConnectionError) return error.code;
     if (error instanceof HpackError) return ERROR.compression;
-    if (error instanceof HeaderListTooLargeError) return ERROR.enhanceYourCalm;
     this.#options.onFault(error);
     return ERROR.internal;
   }
@@ -292,6 +292,7 @@ export class Http2Connection {
     this.#drain.stop();
     this.#dropStreams();
     this.#countUnsent();
+    this.memory.countHeaderBlock(0);
     this.#options.onClosed(this);
   }
 

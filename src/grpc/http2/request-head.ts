@@ -25,13 +25,14 @@ export type HeaderName = (typeof NAMES)[number];
 export type Headers = Pick<ReadonlyMap<HeaderName, string>, 'get' | 'has' | 'values'>;
 
 export interface RequestHead {
-  /** Only the first of several fields with one name. */
-  readonly headers: Headers;
+  /** Only the first of several fields with one name; undefined when the fields are larger than our settings allow. */
+  readonly headers: Headers | undefined;
   /** Bytes of the content; undefined without `content-length`. */
   readonly contentLength: number | undefined;
   readonly isMalformed: boolean;
 }
 
+const TOO_LARGE: RequestHead = { headers: undefined, contentLength: undefined, isMalformed: false };
 const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** RFC 3986 §3.1. */
 const SCHEME = /^[a-z][a-z0-9+\-.]*$/i;
@@ -48,7 +49,8 @@ export class RequestHeadReader {
   #lastHead: RequestHead | undefined;
 
   /** `mayComeAgain` tells whether a later block can have the same array of fields. Others are not kept: they may be long. */
-  read(fields: readonly Field[], mayComeAgain: boolean): RequestHead {
+  read(fields: readonly Field[] | undefined, mayComeAgain: boolean): RequestHead {
+    if (fields === undefined) return TOO_LARGE;
     if (this.#lastHead !== undefined && fields === this.#lastFields) return this.#lastHead;
     const head = readRequestHead(fields);
     this.#lastFields = mayComeAgain ? fields : undefined;
@@ -85,9 +87,9 @@ function readRequestHead(fields: readonly Field[]): RequestHead {
   };
 }
 
-/** §8.1, §8.3: trailers have no pseudo-header fields. */
-export function areTrailersMalformed(fields: readonly Field[]): boolean {
-  return fields.some(({ kind }) => kind !== 'regular');
+/** §8.1, §8.3: trailers have no pseudo-header fields. Undefined are those that are too large. */
+export function areTrailersMalformed(fields: readonly Field[] | undefined): boolean {
+  return fields === undefined || fields.some(({ kind }) => kind !== 'regular');
 }
 
 /** §8.3.1, and §8.5 for CONNECT. */

@@ -23,6 +23,7 @@ import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
 import { WatchCall } from '../call/watch-call.ts';
+import { MAX_LIST_BYTES } from '../hpack/hpack-decoder.ts';
 import { Http2Connection } from '../http2/connection.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
@@ -53,7 +54,7 @@ export type ListenAt =
 
 interface NewRequest {
   readonly stream: Http2Stream;
-  readonly headers: Headers;
+  readonly headers: Headers | undefined;
   readonly peer: Peer;
 }
 
@@ -163,6 +164,10 @@ export class Transport {
   }
 
   #startCall({ stream, headers, peer }: NewRequest): void {
+    if (headers === undefined) {
+      sendFailure(stream, HEADERS_TOO_LARGE, false);
+      return;
+    }
     const refusal = refusalOf(headers);
     if (refusal !== undefined) {
       this.#refuse(stream, headers, refusal);
@@ -251,6 +256,11 @@ const CIPHERS =
 function toContext(tls: TlsOptions): SecureContextOptions {
   return { ...tls, minVersion: 'TLSv1.2', ciphers: CIPHERS };
 }
+
+const HEADERS_TOO_LARGE: GrpcStatus = {
+  code: statusCodeOf('RESOURCE_EXHAUSTED'),
+  details: `Cannot answer: the headers have more than ${MAX_LIST_BYTES} bytes`,
+};
 
 function describeUnimplemented(path: string): GrpcStatus {
   const details = `Cannot answer: there is no method ${path.slice(0, MAX_SHOWN_LENGTH)}`;
