@@ -114,6 +114,10 @@ export class BaseCall implements GrpcCall, StreamListener {
     return false;
   }
 
+  get waitsForClient(): boolean {
+    return this.isUnfinished;
+  }
+
   get ownBytes(): number {
     return this.waitingBytes + countHeaderBytes(this.dependencies.headers);
   }

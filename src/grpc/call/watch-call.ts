@@ -17,6 +17,10 @@ export class WatchCall extends OneMessageCall implements EndlessCall {
     this.#method = method;
   }
 
+  override get waitsForClient(): boolean {
+    return true;
+  }
+
   protected override get isRunning(): boolean {
     return false;
   }

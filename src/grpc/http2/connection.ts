@@ -156,6 +156,11 @@ export class Http2Connection {
     return this.#streams.idleSinceMs;
   }
 
+  /** The server can do nothing for its calls before the client goes on. */
+  get waitsForClient(): boolean {
+    return this.socket.writableNeedDrain || this.#streams.waitForClient;
+  }
+
   /** Resolves when the client takes what is sent, or is gone. */
   whenWritable(): Promise<void> | undefined {
     if (this.writer.length > MAX_UNFLUSHED_BYTES) this.flush();

@@ -2,6 +2,8 @@
 export interface StreamListener {
   /** Whether the call can do nothing with what it keeps before more comes. */
   readonly isUnfinished: boolean;
+  /** Whether the server can do nothing for the call before its client goes on, or the call only watches. */
+  readonly waitsForClient: boolean;
   /** The memory that the call itself takes while it waits. */
   readonly ownBytes: number;
   /** Bytes of the request, and whether they are the last. The bytes stay as they are. */
