@@ -244,6 +244,7 @@ export class Http2Connection {
 
   /** Takes no more calls: what answered them would stay in memory, since nothing more is sent. */
   #end(): void {
+    if (this.socket.writableEnded) return;
     this.#reads.stop();
     endSocket(this.socket);
   }
