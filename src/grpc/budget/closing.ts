@@ -16,6 +16,11 @@ export function endSocket(socket: Socket): void {
   socket.end();
 }
 
+/** The client sends nothing more. It may read for a while. */
+export function endHalfOpenLater(socket: Socket): void {
+  destroyAfter(socket, END_MS);
+}
+
 /** Ends as soon as what was written is sent. */
 export function endSocketSoon(socket: Socket): void {
   socket.destroySoon();

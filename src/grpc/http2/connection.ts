@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
 import type { BufferPool } from '../budget/buffer-pool.ts';
-import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
+import { endHalfOpenLater, endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
@@ -83,7 +83,9 @@ export class Http2Connection {
     );
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
-    socket.on('end', () => this.close());
+    // A client may end its side and read the answers to what it sent.
+    socket.allowHalfOpen = true;
+    socket.on('end', () => endHalfOpenLater(socket));
     socket.on('close', () => this.#onClosed());
     this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
     socket.write(GREETING);
@@ -115,6 +117,7 @@ export class Http2Connection {
       use: (chunk) => this.#reader.read(chunk, frames.read),
       onPause: () => this.#endRead(),
       onFault: (error) => this.#fail(error),
+      onEnd: () => this.#receiveEnd(),
     });
   }
 
@@ -235,6 +238,13 @@ export class Http2Connection {
     this.#streams.add(stream);
     this.#options.onRequest(stream, headers);
     return stream;
+  }
+
+  /** Calls under way are answered. Those that wait for their client would wait for ever. */
+  #receiveEnd(): void {
+    this.#drain.receiveGoAway();
+    if (this.#streams.size === 0) this.#endSoon();
+    else void this.#streams.endAll(this.share, (stream) => stream.waitsForClient && stream.receiveReset());
   }
 
   #endSoon(): void {

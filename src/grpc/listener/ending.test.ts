@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { afterEach, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import { createCertificate } from '../../../test/support/basics/certificate.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
-import { ECHO_PATH, echo, HELLO, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
+import { clientStream, ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
 import {
   BEGINNING,
   block,
@@ -15,13 +18,19 @@ import {
   GOAWAY,
   HEADERS,
   PING,
+  readFrames,
   SETTINGS,
   WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
+import type { GrpcMethod } from '../call/service.ts';
 
 const GOODBYE = frame(GOAWAY, 0, 0, Buffer.alloc(8));
 const CALL = [frame(HEADERS, 4, 1, block(ECHO_PATH)), frame(DATA, 1, 1, frameMessage(HELLO))];
+const UNFINISHED = frame(HEADERS, 4, 3, block(`/${SERVICE}/Collect`));
 const MORE_THAN_SOCKETS_HOLD = 32 * 1024 * 1024;
+
+/** The method of the unfinished call, which is over once the server has seen that the client has ended its side. */
+const collect = (close: () => void): GrpcMethod => clientStream('Collect', () => ({ close }));
 
 afterEach(() => mock.timers.reset());
 
@@ -54,6 +63,55 @@ test('a client that said goodbye and reads nothing more is closed within seconds
   client.socket.resume();
   await client.closed;
   assert.equal(client.endOf(1), undefined);
+});
+
+for (const [transport, tls] of [
+  ['plaintext', undefined],
+  ['TLS', createCertificate()],
+] as const)
+  test(`${transport}: a client that ends its side of the connection gets the answer under way, and the connection ends`, async () => {
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    const started = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const slow = unary((request) => {
+      started.resolve();
+      return finish.promise.then(() => request);
+    });
+    const left = Promise.withResolvers<void>();
+    await using running = await startGrpcServer([slow, collect(left.resolve)], { tls });
+    const place = { port: running.server.port, host: '127.0.0.1' };
+    const client =
+      tls === undefined
+        ? connect(place)
+        : connectTls({ ...place, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+    const answered = buffer(client);
+    for (const part of [...BEGINNING, ...CALL, UNFINISHED]) client.write(part);
+    client.end();
+    await Promise.all([started.promise, left.promise]);
+    finish.resolve();
+    const frames = readFrames(await answered);
+    assert.deepEqual(frames.find(({ type }) => type === DATA)?.payload, frameMessage(HELLO));
+    const end = frames.find(({ type, flags, streamId }) => type === HEADERS && streamId === 1 && (flags & 1) === 1);
+    assert.match(String(end?.payload), /grpc-status.0/s);
+    client.destroy();
+  });
+
+test('a client that ends its side of the connection is not waited for longer than some seconds', async () => {
+  const started = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
+  const never = unary((_, { signal }) => {
+    signal.addEventListener('abort', () => aborted.resolve());
+    started.resolve();
+    return new Promise(() => {});
+  });
+  const left = Promise.withResolvers<void>();
+  await using running = await startGrpcServer([never, collect(left.resolve)]);
+  const client = connect({ port: running.server.port, host: '127.0.0.1' }).resume();
+  client.on('error', () => {});
+  for (const part of [...BEGINNING, ...CALL, UNFINISHED]) client.write(part);
+  client.end();
+  await Promise.all([started.promise, left.promise]);
+  await aborted.promise;
 });
 
 test('a client that said goodbye and sends without end is closed', async () => {
