@@ -10,7 +10,7 @@ import type { World } from '../../world.ts';
 import { costOfBytes } from '../budget/turns.ts';
 import { countHeaderBytes, type HeaderName, type Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
-import type { StreamListener } from '../http2/stream-listener.ts';
+import type { CutReason, StreamListener } from '../http2/stream-listener.ts';
 import type { Decompressor, PendingDecompression } from '../protocol/decompressor.ts';
 import { readTimeoutMs } from '../protocol/grpc-timeout.ts';
 import type { FramedMessage } from '../protocol/message-reader.ts';
@@ -143,8 +143,8 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.abort();
   }
 
-  onCut(): void {
-    this.fail(new Failure('unavailable', 'Cannot answer: the server stops'));
+  onCut(reason: CutReason): void {
+    this.fail(new Failure('unavailable', `Cannot answer: ${reason}`));
     this.abort();
   }
 

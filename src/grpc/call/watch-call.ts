@@ -36,7 +36,7 @@ export class WatchCall extends OneMessageCall implements EndlessCall {
 
   /** The server drains. */
   stop(): void {
-    if (this.#end === undefined) this.onCut();
+    if (this.#end === undefined) this.onCut('the server stops');
     else this.succeed();
   }
 

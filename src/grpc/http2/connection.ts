@@ -28,6 +28,7 @@ import { Keepalive } from './keepalive.ts';
 import type { Headers } from './request-head.ts';
 import { SendWindows } from './send-windows.ts';
 import { Http2Stream } from './stream.ts';
+import type { CutReason } from './stream-listener.ts';
 import { StreamTable } from './stream-table.ts';
 
 export interface ConnectionOptions {
@@ -42,6 +43,8 @@ export interface ConnectionOptions {
   readonly onRequest: (stream: Http2Stream, headers: Headers | undefined) => void;
   /** Something threw that should not have: the connection ends, the program goes on. */
   readonly onFault: (error: unknown) => void;
+  /** Another client got the place of the connection. */
+  readonly onEvicted: () => void;
   readonly onClosed: (connection: Http2Connection) => void;
 }
 
@@ -214,8 +217,8 @@ export class Http2Connection {
   }
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
-  async cut(): Promise<void> {
-    await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut());
+  async cut(reason: CutReason): Promise<void> {
+    await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut(reason));
     endSocketSoon(this.socket);
   }
 
@@ -224,7 +227,8 @@ export class Http2Connection {
     this.writer.goAway(this.#streams.closed.lastId, ERROR.none);
     this.flush();
     this.#reads.stop();
-    void this.cut();
+    this.#options.onEvicted();
+    void this.cut('another client takes the place of the connection');
   }
 
   close(): void {

@@ -130,6 +130,6 @@ export class StreamTable {
 
   /** The server ends: requests that are still not complete are not waited for. */
   cutUnfinished(): void {
-    for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut();
+    for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut('the server stops');
   }
 }

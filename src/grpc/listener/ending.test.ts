@@ -8,7 +8,15 @@ import { setImmediate } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { createCertificate } from '../../../test/support/basics/certificate.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
-import { clientStream, ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc/grpc-server.ts';
+import {
+  clientStream,
+  ECHO_PATH,
+  echo,
+  HELLO,
+  SERVICE,
+  startGrpcServer,
+  unary,
+} from '../../../test/support/grpc/grpc-server.ts';
 import {
   BEGINNING,
   block,
@@ -81,9 +89,7 @@ for (const [transport, tls] of [
     await using running = await startGrpcServer([slow, collect(left.resolve)], { tls });
     const place = { port: running.server.port, host: '127.0.0.1' };
     const client =
-      tls === undefined
-        ? connect(place)
-        : connectTls({ ...place, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+      tls === undefined ? connect(place) : connectTls({ ...place, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
     const answered = buffer(client);
     for (const part of [...BEGINNING, ...CALL, UNFINISHED]) client.write(part);
     client.end();

@@ -37,7 +37,9 @@ test('one address whose connections are all busy does not keep another out', asy
   for (let index = 0; index < 6; index++) attackers.push(await connectBusy(port, ATTACKER));
   const honest = await connectBusy(port, '127.0.0.1');
   await attackers.at(-1)!.closed;
-  assert.match(String(attackers.at(-1)!.endOf(1)?.payload), /grpc-status.14/s);
+  const end = String(attackers.at(-1)!.endOf(1)?.payload);
+  assert.match(end, /grpc-status.14.*Cannot answer: another client takes the place of the connection/s);
+  assert.match(await running.metrics.metrics(), /^trivet_grpc_connections_evicted_total 1$/m);
   assert.ok(attackers.slice(0, -1).every(({ isClosed }) => !isClosed));
   for (const client of [honest, ...attackers]) client.socket.destroy();
 });

@@ -46,6 +46,8 @@ export interface TransportDependencies {
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
   readonly countGarbage?: CountGarbage | undefined;
+  /** Called for a connection that gave its place to another one. */
+  readonly countEvicted: () => void;
 }
 
 export type ListenAt =
@@ -131,7 +133,7 @@ export class Transport {
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
       this.#handshakes.destroyAll();
-      for (const connection of this.#connections) void connection.cut();
+      for (const connection of this.#connections) void connection.cut('the server stops');
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);
@@ -157,6 +159,7 @@ export class Transport {
       countGarbage: this.#countGarbage,
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
+      onEvicted: this.#dependencies.countEvicted,
       onClosed: (closed) => this.#connections.delete(closed),
     });
     this.#connections.add(connection, name);
