@@ -46,7 +46,7 @@ function discardLateBytes(socket: Socket): void {
   socket.resume();
 }
 
-/** Destroys once the client has taken nothing for a while. A timeout of the socket would begin anew with each byte that comes. */
+/** Destroys once the client has taken nothing for a while. A timeout of the socket would begin again with each byte that comes. */
 function destroyUnread(socket: Socket): void {
   let unsent = countUnsent(socket);
   let unreadMs = 0;

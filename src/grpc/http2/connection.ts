@@ -8,45 +8,24 @@
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import type { CountGarbage } from '../../memory/garbage.ts';
-import type { BufferPool } from '../budget/buffer-pool.ts';
 import { endHalfOpenLater, endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
-import type { LargeMessages } from '../budget/large-messages.ts';
-import type { MemoryBudget } from '../budget/memory-budget.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
-import { Share, type Turns } from '../budget/turns.ts';
+import { Share } from '../budget/turns.ts';
 import { FrameReader } from '../frames/frame-reader.ts';
 import { FrameWriter } from '../frames/frame-writer.ts';
 import { ConnectionError, ERROR, FRAME } from '../frames/frames.ts';
 import { HpackError } from '../hpack/hpack-decoder.ts';
 import { ConnectionMemory } from './connection-memory.ts';
+import type { ConnectionOptions } from './connection-options.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
 import { Drain } from './drain.ts';
 import { GREETING } from './greeting.ts';
 import { IncomingFrames, type NewStream } from './incoming-frames.ts';
 import { Keepalive } from './keepalive.ts';
-import type { Headers } from './request-head.ts';
 import { SendWindows } from './send-windows.ts';
 import { Http2Stream } from './stream.ts';
 import type { CutReason } from './stream-listener.ts';
 import { StreamTable } from './stream-table.ts';
-
-export interface ConnectionOptions {
-  readonly monotonicMs: () => number;
-  readonly bufferPool: BufferPool;
-  readonly turns: Turns;
-  readonly memory: MemoryBudget;
-  readonly network: NetworkUse;
-  readonly largeMessages: LargeMessages;
-  readonly countGarbage: CountGarbage;
-  /** A request whose head is complete; its data follows through `stream.onData`. It must be refused without headers: they are too large. */
-  readonly onRequest: (stream: Http2Stream, headers: Headers | undefined) => void;
-  /** Something threw that should not have: the connection ends, the program goes on. */
-  readonly onFault: (error: unknown) => void;
-  /** Another client got the place of the connection. */
-  readonly onEvicted: () => void;
-  readonly onClosed: (connection: Http2Connection) => void;
-}
 
 /** A client that has not begun by then is not waited for. */
 const PREFACE_MS = 10_000;
@@ -313,7 +292,7 @@ export class Http2Connection {
     this.#dropStreams();
     this.#countUnsent();
     this.memory.countHeaderBlock(0);
-    this.#options.onClosed(this);
+    this.#options.onClosed();
   }
 
   #dropStreams(): void {

@@ -160,7 +160,7 @@ export class Transport {
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
       onEvicted: this.#dependencies.countEvicted,
-      onClosed: (closed) => this.#connections.delete(closed),
+      onClosed: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection, name);
     if (this.#isDraining) connection.drain();
