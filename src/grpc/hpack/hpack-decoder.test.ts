@@ -88,6 +88,12 @@ test('headers that grow too large by references give no fields, and the blocks a
   assert.equal(decoder.decode(Buffer.of(0xbf))?.[0]?.value, value);
 });
 
+test('a block has at most as many fields as the smallest ones that are allowed', () => {
+  const decoder = new HpackDecoder();
+  assert.equal(decoder.decode(Buffer.alloc(1024, 0x82)), undefined);
+  assert.throws(() => decoder.decode(Buffer.alloc(1025, 0x82)), /too many fields/);
+});
+
 test('the blocks that we write are read back', () => {
   const text = fc.string({
     unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),

@@ -1,6 +1,7 @@
 /** Decodes the compressed header blocks of a connection in their order (HPACK, RFC 7541), and limits their size. */
 
 /** RFC 7541: header blocks of one connection, in their order. */
+import { ConnectionError, ERROR } from '../frames/frames.ts';
 import { createField, type Field } from './fields.ts';
 import { decodeHuffman } from './huffman.ts';
 
@@ -40,6 +41,9 @@ const ENTRY_OVERHEAD = 32;
 const TABLE_BYTES = 4096;
 /** §4.1 and RFC 9113 §6.5.2: of the fields of a block, each with its overhead. Our settings announce it. */
 export const MAX_LIST_BYTES = 32_768;
+
+/** Of a block: a list of the allowed size has no more. More would take long to decode. */
+const MAX_FIELDS = MAX_LIST_BYTES / ENTRY_OVERHEAD;
 
 /** A compression error (RFC 9113 §4.3), which ends the connection. */
 export class HpackError extends Error {}
@@ -83,6 +87,7 @@ export class HpackDecoder {
   /** Returns whether nothing but references was there. */
   #readFields(fields: Field[]): boolean {
     let areOnlyReferences = true;
+    let count = 0;
     while (this.#position < this.#end) {
       const first = this.#block[this.#position]!;
       if (first >= 0x20 && first < 0x40) {
@@ -92,6 +97,8 @@ export class HpackDecoder {
         areOnlyReferences = false;
         continue;
       }
+      count += 1;
+      if (count > MAX_FIELDS) throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block has too many fields');
       const isReference = first >= 0x80;
       const field = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
       if (!isReference) areOnlyReferences = false;

@@ -152,6 +152,7 @@ export class IncomingFrames {
     share.spend(costOfHeaders(block.bytes.length));
     // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
     const fields = this.#hpack.decode(block.bytes);
+    this.#headers.free();
     const known = streams.get(streamId);
     if (known !== undefined) known.receiveTrailers({ isLast: endsStream, isMalformed: areTrailersMalformed(fields) });
     else if (streams.closed.isIdle(streamId)) this.#openStream(streamId, endsStream, fields);
