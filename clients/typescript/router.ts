@@ -31,7 +31,7 @@ export interface Choice {
 }
 
 export interface Router {
-  /** Takes what was read from a server just now. */
+  /** Takes what was read from a server just now. Metrics that are negative or not finite count as not read. */
   setMetrics(address: string, metrics: Metrics): void;
   /** Rejects only without candidates. When nothing answers, it chooses the server with the fewest requests. */
   choose(promptTokens: number, candidates: readonly string[]): Promise<Choice>;

@@ -12,6 +12,11 @@ export interface Metrics {
 }
 
 export interface Server {
+/** Rejects what no server can have, such as NaN of a division by 0. */
+export function canBeTrue({ waiting, kvCacheUsage }: Metrics): boolean {
+  return [waiting, kvCacheUsage].every((value) => Number.isFinite(value) && value >= 0);
+}
+
   metrics: Metrics | undefined;
   /** When the metrics were read. */
   readMs: number;

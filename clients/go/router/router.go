@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -62,6 +63,11 @@ type Metrics struct {
 	KVCacheUsage float64
 }
 
+// canBeTrue is false for what no server can have, such as NaN of a division by 0.
+func (m Metrics) canBeTrue() bool {
+	return m.Waiting >= 0 && m.KVCacheUsage >= 0 && !math.IsInf(m.KVCacheUsage, 1)
+}
+
 // Router is safe for concurrent use.
 type Router struct {
 	client   predictionv1.PredictionServiceClient
@@ -88,7 +94,7 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 	}
 }
 
-// SetMetrics takes what was read from a server just now.
+// SetMetrics takes what was read from a server just now. Metrics that are negative or not finite count as not read.
 func (r *Router) SetMetrics(address string, metrics Metrics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,0 +1,47 @@
+/** Numbers that gateways give the router of `clients/typescript` and that cannot be true. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connectHttp } from '../../clients/typescript/http-client.ts';
+import { createLoad } from '../../clients/typescript/load.ts';
+import { createRouter } from '../../clients/typescript/router.ts';
+
+const POOL = ['10.0.0.1', '10.0.0.2'];
+const IMPOSSIBLE = [
+  { waiting: Number.NaN, kvCacheUsage: 0 },
+  { waiting: -1, kvCacheUsage: 0 },
+  { waiting: 0, kvCacheUsage: Number.NaN },
+  { waiting: 0, kvCacheUsage: Infinity },
+];
+
+test('choose() of the TypeScript router rejects because of no metrics when nothing answers', async () => {
+  for (const metrics of IMPOSSIBLE) {
+    const router = createRouter({ client: connectHttp('http://127.0.0.1:1'), model: 'qwen3-32b' });
+    router.setMetrics('10.0.0.1', metrics);
+    assert.equal((await router.choose(1000, POOL)).address, '10.0.0.1');
+    assert.equal((await router.choose(1000, POOL)).address, '10.0.0.2');
+  }
+});
+
+test('the TypeScript router takes metrics that cannot be true as not read', () => {
+  for (const metrics of IMPOSSIBLE) {
+    const clock = { nowMs: 1000 };
+    const load = createLoad({ maxMetricsAgeMs: 5000, monotonicMs: () => clock.nowMs });
+    load.setMetrics('10.0.0.1', { waiting: 2, kvCacheUsage: 0.5 });
+    clock.nowMs += 5000;
+    load.setMetrics('10.0.0.1', metrics);
+    const [asked] = load.ask(10, POOL);
+    assert.deepEqual([asked!.numRequestWaiting, asked!.kvCacheUsage], [2, 0.5]);
+    clock.nowMs += 1;
+    assert.equal(load.chooseLeastLoaded(POOL), 1, 'its last true metrics are too old');
+  }
+});
+
+test('the TypeScript router chooses no candidate whose prediction is not a number', () => {
+  const load = createLoad({ maxMetricsAgeMs: 5000, monotonicMs: () => 1000 });
+  const outputs = [NaN, 10, 10, 10].map((time, inputId) => ({
+    inputId,
+    predictedTtftMillis: time,
+    predictedTpotMillis: 1,
+  }));
+  assert.equal(load.choose(POOL, outputs), 1);
+});
