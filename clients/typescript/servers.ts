@@ -1,4 +1,5 @@
 /** Keeps what a router knows of each server, for as long as it is worth anything. */
+import { toInt32 } from './int32.ts';
 import type { Input } from './messages.ts';
 
 /** A server that was not used for this long, and has nothing under way, is forgotten. */
@@ -11,12 +12,12 @@ export interface Metrics {
   readonly kvCacheUsage: number;
 }
 
-export interface Server {
 /** Rejects what no server can have, such as NaN of a division by 0. */
 export function canBeTrue({ waiting, kvCacheUsage }: Metrics): boolean {
   return [waiting, kvCacheUsage].every((value) => Number.isFinite(value) && value >= 0);
 }
 
+export interface Server {
   metrics: Metrics | undefined;
   /** When the metrics were read. */
   readMs: number;
@@ -77,9 +78,9 @@ export function createServers({ maxMetricsAgeMs, monotonicMs }: ServersOptions):
     describe(server) {
       const { sentSinceMetrics, underWay, tokens } = server;
       const metrics = findMetrics(server);
-      const load = { numRequestRunning: underWay, inflightTokens: tokens };
+      const load = { numRequestRunning: underWay, inflightTokens: toInt32(tokens) };
       if (metrics === undefined) return load;
-      const numRequestWaiting = metrics.waiting + Math.min(sentSinceMetrics, underWay);
+      const numRequestWaiting = toInt32(metrics.waiting + Math.min(sentSinceMetrics, underWay));
       return { ...load, numRequestWaiting, kvCacheUsage: metrics.kvCacheUsage };
     },
     forgetUnused() {
