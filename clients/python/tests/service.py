@@ -64,12 +64,16 @@ class Answers:
 
 
 class Proxy:
-    """Passes connections on to a service until they are lost: then they stay open, and nothing arrives any more."""
+    """Passes connections on to a service until they are lost: then they stay open, and nothing arrives any more.
+
+    While the service is away, it refuses them.
+    """
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
         self._target = (host, int(port))
         self._lost = []
+        self.is_away, self.refused = False, 0
 
     def __enter__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -91,6 +95,10 @@ class Proxy:
                 incoming, _ = self._listener.accept()
             except OSError:
                 return
+            if self.is_away:
+                incoming.close()
+                self.refused += 1
+                continue
             outgoing, lost = socket.create_connection(self._target), threading.Event()
             self._lost.append(lost)
             for one, other in ((incoming, outgoing), (outgoing, incoming)):
