@@ -271,6 +271,26 @@ func TestReportsOfBeforeTheServiceAreKept(t *testing.T) {
 	}
 }
 
+// TRIVET_SMALL_ADDRESS is a service that takes messages of at most 20,000 bytes.
+func TestABatchThatIsTooLargeIsSentInParts(t *testing.T) {
+	address := os.Getenv("TRIVET_SMALL_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_SMALL_ADDRESS is not set")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	reporter := newReporter(connect(t, address), nil, cancel)
+	for i := 0; i < 200; i++ {
+		id := newID()
+		reporter.dispatched(id, "qwen3-32b", &predictionv1.PredictInput{ServerIp: "10.0.0.1", InputTokenLength: 1000})
+		reporter.firstToken(id, 120)
+		reporter.finished(id, 2000, 181)
+	}
+	go reporter.run(ctx)
+	if reported, err := reporter.close(); err != nil || reported.Accepted != 600 || reported.Dropped != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
 // TRIVET_ENDING_ADDRESS is a service that is killed once this test has written a line.
 func TestCountsOutliveTheService(t *testing.T) {
 	address := os.Getenv("TRIVET_ENDING_ADDRESS")

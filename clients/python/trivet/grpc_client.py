@@ -85,10 +85,17 @@ class GrpcClient:
         try:
             return method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
-            raise TrivetError(error.code().name.lower(), error.details() or "", _read_retry_after(error)) from error
+            raise _to_trivet_error(error) from error
         except ValueError as error:
             # The channel is closed.
             raise TrivetError("unavailable", str(error)) from error
+
+
+def _to_trivet_error(error: Any) -> TrivetError:
+    code, details = error.code(), error.details() or ""
+    # gRPC has no code for the 413 with which a proxy refuses what is too large.
+    status = 413 if code is grpc.StatusCode.UNKNOWN and "413" in details else 0
+    return TrivetError(code.name.lower(), details, _read_retry_after(error), status)
 
 
 def _read_retry_after(error: Any) -> float:
