@@ -1,6 +1,9 @@
 /** `clients/python` with Debian's Python: its own tests and its example, over HTTP and gRPC, against the running program. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -57,6 +60,24 @@ test('the Python package passes its own tests against the service', { skip }, as
   });
   // The next test runs that one.
   assert.deepEqual(skipped, ['TRIVET_PREDICT_TOKEN is not set: a token with the scope predict alone']);
+});
+
+test('the Python package sends a batch that is too large for the service in parts', { skip }, async () => {
+  const limits = { HTTP_MAX_BODY_BYTES: '20000', GRPC_MAX_MESSAGE_BYTES: '20000' };
+  await using program = await startProgram({ PARTS: 'prediction', ...limits });
+  await run([PYTHON, '-m', 'unittest', 'tests.test_reporter.SmallServiceTest', 'tests.test_grpc.SmallServiceTest'], {
+    TRIVET_SMALL_URL: program.httpUrl,
+    TRIVET_SMALL_GRPC: program.grpcAddress,
+  });
+});
+
+test('the Python package knows that a message is too large for a proxy over HTTP/2', { skip }, async (t) => {
+  const proxy = createServer().on('stream', (stream) => stream.respond({ ':status': 413 }, { endStream: true }));
+  t.after(() => proxy.close());
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  const { port } = proxy.address() as AddressInfo;
+  const TRIVET_SMALL_PROXY = `127.0.0.1:${port}`;
+  await run([PYTHON, '-m', 'unittest', 'tests.test_grpc.ClientTest'], { TRIVET_SMALL_PROXY });
 });
 
 test('the Python package says that a token must not report', { skip }, async () => {

@@ -139,7 +139,9 @@ export class BaseCall implements GrpcCall, StreamListener {
   }
 
   onShed(): void {
-    this.fail(new Failure('too_many', 'Cannot answer: the calls under way keep too much memory, try again later'));
+    const message = 'Cannot answer: the calls under way keep too much memory, try again later';
+    // The time tells callers that the message itself is not too large, which has the same status.
+    this.fail(new Failure('too_many', message, { retryAfterSeconds: 1 }));
     this.abort();
   }
 
