@@ -32,6 +32,7 @@ import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
+import { createDispatchFailureLog } from './dispatch-failure-log.ts';
 import { createDueScan } from './due-scan.ts';
 import { createLapseLog } from './lease-lapse-log.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
@@ -135,6 +136,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
     store,
     world,
     log,
+    failures: createDispatchFailureLog(log),
     signal,
     leases,
     table,
@@ -186,7 +188,7 @@ async function sendCommitted(components: Components): Promise<void> {
   try {
     await beginAttempts(components, []);
   } catch (error) {
-    components.log.warn({ reason: describeError(error) }, 'Cannot send new deliveries; trying again');
+    components.failures.begin(error);
     components.signal.wake();
   }
 }
@@ -208,7 +210,7 @@ async function resendUnverified(
 }
 
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
-  const { world, log, signal, scan, table, leases } = components;
+  const { world, log, signal, scan, table, leases, failures } = components;
   const pace = createPace(world);
   const recordLeases = createLapseLog({ world, log });
   while (!stopping.aborted) {
@@ -216,8 +218,10 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
     signal.clear();
     try {
       await runDispatchCycle(components);
+      // Without leases it reads nothing.
+      if (leases.areHeld()) failures.end();
     } catch (error) {
-      log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
+      failures.begin(error);
       await world.sleep(POLL_MS);
     }
     recordLeases(leases.areHeld());
