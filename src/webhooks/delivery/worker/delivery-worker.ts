@@ -30,6 +30,7 @@ import { countPendingDeliveries, type EnqueueVersions } from '../queue/delivery-
 import { createSender } from '../send/send.ts';
 import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
+import { createCyclePace } from './cycle-pace.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
 import { createDispatchFailureLog } from './dispatch-failure-log.ts';
@@ -211,7 +212,7 @@ async function resendUnverified(
 
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
   const { world, log, signal, scan, table, leases, failures } = components;
-  const pace = createPace(world);
+  const pace = createCyclePace(world);
   const recordLeases = createLapseLog({ world, log });
   while (!stopping.aborted) {
     await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
@@ -228,18 +229,6 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
     // While the leases have lapsed no scan is made, however long it is due.
     if (!stopping.aborted) await signal.wait(leases.areHeld() ? Math.min(POLL_MS, scan.waitMs()) : POLL_MS);
   }
-}
-
-/** Returns a function that waits until this time after its last call has ended. */
-function createPace(world: World): (everyMs: number) => Promise<void> {
-  let lastMs = Number.NEGATIVE_INFINITY;
-  return async (everyMs) => {
-    const waitMs = lastMs + everyMs - world.monotonicMs();
-    if (waitMs > 0) await world.sleep(waitMs);
-    // Pending input and output get their turn in any case.
-    else await new Promise(setImmediate);
-    lastMs = world.monotonicMs();
-  };
 }
 
 /** Goes on during a stop: another worker would make the attempts under way again once their leases have ended. */
