@@ -19,6 +19,7 @@ import {
 } from '../test/support/store/note-store.ts';
 import { createTestDatabase, startPostgresCluster } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { NEW_POSTGRES } from './support/new-postgres.ts';
 
 const { values: flags } = readBenchFlags({
   options: {
@@ -124,7 +125,7 @@ async function measureAll(dataDir: string, databaseUrl: string | undefined): Pro
 async function measurePostgres(dataDir: string): Promise<Measured[]> {
   const given = process.env.DATABASE_URL;
   if (given !== undefined) return await measureAll(dataDir, given);
-  const cluster = await startPostgresCluster({ isDurable: true });
+  const cluster = await startPostgresCluster(NEW_POSTGRES);
   try {
     return await measureAll(dataDir, await createTestDatabase(cluster.socketDir, 'bench'));
   } finally {

@@ -20,8 +20,10 @@ import { createSampleEvent } from '../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../src/world.ts';
 import { createDataDir, type Program, startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { callAtRate } from './support/call-at-rate.ts';
+import { readPeakRssMb, resetPeakRss } from './support/peak-memory.ts';
+import { countMissing, findArrival, listFirstArrivals, takePercentile } from './webhooks/arrivals.ts';
 import type { HostileReceivers } from './webhooks/hostile-receivers.ts';
-import { round } from './webhooks/measure.ts';
 import { readRssMb, startReceiver } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
@@ -80,19 +82,19 @@ async function createRepository(client: Client, name: string, urls: readonly str
   return `${path}/events`;
 }
 
-/** Posts events at a rate until the time is over; returns when each delivery's event was posted. */
+/** Posts events at a rate, whatever the answers take, until the time is over; returns when each delivery's event was due. */
 async function post(client: Client, paths: readonly string[], perSecond: number): Promise<Map<string, number>> {
-  const postedAtByUuid = new Map<string, number>();
-  const startMs = performance.now();
-  for (let count = 0; count < perSecond * seconds; count += 1) {
-    await realWorld.sleep(Math.max(0, startMs + (count * 1000) / perSecond - performance.now()));
-    const atMs = performance.timeOrigin + performance.now();
-    for (const path of paths) {
-      const { deliveries } = (await client.call('POST', path, push)) as { deliveries?: { uuid: string }[] };
-      for (const { uuid } of deliveries ?? []) postedAtByUuid.set(uuid, atMs);
-    }
-  }
-  return postedAtByUuid;
+  const dueAtByUuid = new Map<string, number>();
+  const postOne = async (path: string, dueMs: number): Promise<void> => {
+    const { deliveries } = (await client.call('POST', path, push)) as { deliveries?: { uuid: string }[] };
+    for (const { uuid } of deliveries ?? []) dueAtByUuid.set(uuid, performance.timeOrigin + dueMs);
+  };
+  const posts: Promise<void>[] = [];
+  await callAtRate({ perSecond, count: perSecond * seconds }, (dueMs) => {
+    posts.push(...paths.map((path) => postOne(path, dueMs)));
+  });
+  await Promise.all(posts);
+  return dueAtByUuid;
 }
 
 async function startHostile(): Promise<{ child: ChildProcess; receivers: HostileReceivers }> {
@@ -104,9 +106,10 @@ async function startHostile(): Promise<{ child: ChildProcess; receivers: Hostile
 interface Figures {
   readonly run: string;
   readonly deliveries: number;
+  readonly missing: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
 async function measureHealthy(
@@ -115,19 +118,15 @@ async function measureHealthy(
   load: () => Promise<Map<string, number>>,
   arrivedAt: () => Promise<Map<string, number>>,
 ): Promise<Figures> {
-  let rssMb = 0;
-  const watch = setInterval(() => {
-    rssMb = Math.max(rssMb, readRssMb(program.pid));
-  }, 100);
-  const postedAtByUuid = await load();
+  resetPeakRss(program.pid);
+  const dueAtByUuid = await load();
   // What was posted last has arrived, or is late enough to be seen as missing.
   await realWorld.sleep(2000);
-  clearInterval(watch);
   const arrivals = await arrivedAt();
-  const delays = [...postedAtByUuid].map(([uuid, atMs]) => (arrivals.get(uuid) ?? Number.POSITIVE_INFINITY) - atMs);
-  const sorted = delays.toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
-  return { run, deliveries: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), rssMb };
+  const delays = [...dueAtByUuid].map(([uuid, atMs]) => findArrival(arrivals, uuid) - atMs);
+  const [p50Ms = 0, p99Ms = 0] = [0.5, 0.99].map((share) => takePercentile(delays, share));
+  const peakRssMb = readPeakRssMb(program.pid) ?? Number.NaN;
+  return { run, deliveries: delays.length, missing: countMissing(delays), p50Ms, p99Ms, peakRssMb };
 }
 
 async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
@@ -141,7 +140,7 @@ async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
   const [grace, ...mallories] = await createClients(program, ['grace', ...owners]);
   const healthyUrls = receiver.ports.slice(0, 16).map((port) => `http://127.0.0.1:${port}/`);
   const events = await createRepository(grace!, 'doors', healthyUrls);
-  const readArrivals = async () => new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
+  const readArrivals = async () => listFirstArrivals(await receiver.report());
   const loadHealthy = () => post(grace!, [events], HEALTHY_EVENTS_A_SECOND);
 
   await loadHealthyBriefly(grace!, events);
@@ -157,9 +156,9 @@ async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
     `beside ${Object.keys(hostile.urlByKind).length} hostile kinds`,
     async () => {
       const hostileLoads = [...hostilePaths].map(([client, paths]) => post(client, paths, HOSTILE_EVENTS_A_SECOND));
-      const postedAt = await loadHealthy();
+      const dueAt = await loadHealthy();
       await Promise.all(hostileLoads);
-      return postedAt;
+      return dueAt;
     },
     readArrivals,
   );

@@ -22,7 +22,9 @@ import {
   startPublishingService,
 } from '../test/support/webhooks/publishing-service.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
-import { round } from './webhooks/measure.ts';
+import { NEW_POSTGRES } from './support/new-postgres.ts';
+import { takePercentile } from './webhooks/arrivals.ts';
+import { SETTLE_MS } from './webhooks/front-door.ts';
 import { readCpuMs, startReceiver } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
@@ -48,7 +50,7 @@ interface Figures {
   readonly refused: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Processor time for one accepted event, deliveries that were sent meanwhile included: other load disturbs it less. */
+  /** Processor time for one accepted event with all its deliveries and their results: other load disturbs it less. */
   readonly serviceMicros: number;
   readonly databaseMicros: number;
 }
@@ -68,8 +70,15 @@ interface Turn {
   readonly databaseMs: number;
 }
 
-/** The number of callers; each sends its next event when the last one is answered. */
-async function takeTurn(service: PublishingService, callers: number, count: number): Promise<Turn> {
+interface Load {
+  /** Each sends its next event when the last one is answered. */
+  readonly callers: number;
+  readonly count: number;
+  /** Resolves when the deliveries of these events have arrived, too, and their results are stored. */
+  readonly settle: (accepted: number) => Promise<void>;
+}
+
+async function takeTurn(service: PublishingService, { callers, count, settle }: Load): Promise<Turn> {
   const pools = service.programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: callers }));
   const path = new URL(service.eventsUrl(0)).pathname;
   const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' };
@@ -94,7 +103,9 @@ async function takeTurn(service: PublishingService, callers: number, count: numb
   await Promise.all(Array.from({ length: callers }, (_, index) => runCaller(index)));
   const seconds = (performance.now() - startMs) / 1000;
   await Promise.all(pools.map((pool) => pool.close()));
-  return { tookMs, accepted: count - refused, seconds, serviceMs: readServiceMs(), databaseMs: readDatabaseMs() };
+  const accepted = count - refused;
+  await settle(accepted);
+  return { tookMs, accepted, seconds, serviceMs: readServiceMs(), databaseMs: readDatabaseMs() };
 }
 
 /** Milliseconds of processor time since now, of all these processes. */
@@ -106,15 +117,14 @@ function startStopwatch(pids: readonly number[]): () => number {
 
 function summarize(turns: readonly Turn[], callers: number): Figures {
   const sum = (read: (turn: Turn) => number) => turns.reduce((total, turn) => total + read(turn), 0);
-  const sorted = turns.flatMap(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
+  const tookMs = turns.flatMap((turn) => turn.tookMs);
   const accepted = sum((turn) => turn.accepted);
   return {
     callers,
     acceptedPerSecond: Math.round(accepted / sum(({ seconds }) => seconds)),
-    refused: sorted.length - accepted,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
+    refused: tookMs.length - accepted,
+    p50Ms: takePercentile(tookMs, 0.5),
+    p99Ms: takePercentile(tookMs, 0.99),
     serviceMicros: Math.round((sum(({ serviceMs }) => serviceMs) * 1000) / accepted),
     databaseMicros: Math.round((sum(({ databaseMs }) => databaseMs) * 1000) / accepted),
   };
@@ -134,15 +144,15 @@ async function openPlace(engine: string, folder: string | undefined, size: Size)
   const place = await createPlace(engine);
   const service = undo.use(await startPublishingService({ place, processes: size.processes, urls, folder }));
   let accepted = 0;
+  const settle = async (more: number): Promise<void> => {
+    accepted += more;
+    await receiver.waitFor(accepted * size.hooks);
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  };
   const owned = undo.move();
   return {
     name: folder === undefined ? engine : `${engine}, before`,
-    takeTurn: async (callers, count) => {
-      const turn = await takeTurn(service, callers, count);
-      accepted += turn.accepted;
-      await receiver.waitFor(accepted * size.hooks);
-      return turn;
-    },
+    takeTurn: (callers, count) => takeTurn(service, { callers, count, settle }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -178,10 +188,7 @@ async function createPlace(engine: string): Promise<StorePlace> {
   const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
   databasePids = [];
   if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
-  cluster ??= await startPostgresCluster({
-    isDurable: true,
-    settings: ['-cshared_buffers=128MB', '-cmax_wal_size=1GB'],
-  });
+  cluster ??= await startPostgresCluster(NEW_POSTGRES);
   const [pid = ''] = readFileSync(join(cluster.socketDir, 'data/postmaster.pid'), 'utf8').split('\n');
   databasePids = [Number(pid)];
   return { dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, `bench_${Date.now()}`) };

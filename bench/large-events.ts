@@ -21,9 +21,11 @@ import {
   startPostgresCluster,
 } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { callAtRate } from './support/call-at-rate.ts';
+import { NEW_POSTGRES } from './support/new-postgres.ts';
+import { readPeakRssMb, resetPeakRss } from './support/peak-memory.ts';
+import { takePercentile } from './webhooks/arrivals.ts';
 import type { Attack } from './webhooks/large-events-roles.ts';
-import { round } from './webhooks/measure.ts';
-import { readRssMb } from './webhooks/processes.ts';
 
 const { values: flags } = readBenchFlags({
   options: {
@@ -35,7 +37,7 @@ const { values: flags } = readBenchFlags({
     seconds: { type: 'string', default: '20' },
   },
 });
-const EVERY_MS = 100;
+const EVENTS_A_SECOND = 10;
 const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
 
 interface Person {
@@ -72,32 +74,36 @@ interface Figures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
-/** One event every 100 ms, whatever the answers take. */
+/** One event every 100 ms, whatever the answers take; its time counts from when it was due. */
 async function timeEvents(run: string, program: Program, { eventsUrl, token }: Person): Promise<Figures> {
   const tookMs: number[] = [];
   let refused = 0;
-  let rssMb = 0;
+  resetPeakRss(program.pid);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const post = async () => {
-    const startMs = performance.now();
+  const post = async (dueMs: number) => {
     const response = await fetch(eventsUrl, { method: 'POST', headers, body: JSON.stringify(event) });
     await response.text();
-    tookMs.push(performance.now() - startMs);
+    tookMs.push(performance.now() - dueMs);
     if (response.status !== 202) refused += 1;
   };
   const posts: Promise<void>[] = [];
-  for (let count = 0; count < (Number(flags.seconds) * 1000) / EVERY_MS; count += 1) {
-    posts.push(post());
-    rssMb = Math.max(rssMb, readRssMb(program.pid));
-    await realWorld.sleep(EVERY_MS);
-  }
+  await callAtRate({ perSecond: EVENTS_A_SECOND, count: EVENTS_A_SECOND * Number(flags.seconds) }, (dueMs) => {
+    posts.push(post(dueMs));
+  });
   await Promise.all(posts);
-  const sorted = tookMs.toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
-  return { run, events: sorted.length, refused, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1), rssMb };
+  const [p50Ms = 0, p99Ms = 0, maxMs = 0] = [0.5, 0.99, 1].map((share) => takePercentile(tookMs, share));
+  return {
+    run,
+    events: tookMs.length,
+    refused,
+    p50Ms,
+    p99Ms,
+    maxMs,
+    peakRssMb: readPeakRssMb(program.pid) ?? Number.NaN,
+  };
 }
 
 function startRole(role: 'attack' | 'receive'): ChildProcess {
@@ -109,7 +115,7 @@ let cluster: PostgresCluster | undefined;
 async function createPlace(engine: string): Promise<StorePlace> {
   const dataDir = createDataDir();
   if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
-  cluster ??= await startPostgresCluster({ isDurable: true, settings: ['-cshared_buffers=128MB'] });
+  cluster ??= await startPostgresCluster(NEW_POSTGRES);
   return { dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, `large_${Date.now()}`) };
 }
 

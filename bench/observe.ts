@@ -3,11 +3,11 @@
  * its memory over time, its samples. `node bench/observe.ts [--observations 1000000] [--models 1] [--servers 64]
  * [--learning true] [--json]`
  */
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { startProgram } from '../test/support/programs/start-program.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
 
 const { values: flags } = readBenchFlags({
@@ -35,39 +35,9 @@ interface Reading {
 }
 
 async function main(): Promise<void> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
-  const child = spawn(process.execPath, ['src/main.ts'], {
-    env: {
-      ...process.env,
-      HTTP_PORT: '0',
-      GRPC_PORT: '0',
-      TRIVET_DATA_DIR: dataDir,
-      LOG_LEVEL: 'warn',
-      PREDICTION_LEARNING: flags.learning,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  try {
-    const url = await findUrl(child.stdout);
-    const readings = await reportAll(url, () => readState(child.pid!, dataDir));
-    print(readings);
-  } finally {
-    child.kill('SIGKILL');
-    rmSync(dataDir, { recursive: true, force: true });
-  }
-}
-
-async function findUrl(output: NodeJS.ReadableStream): Promise<string> {
-  let text = '';
-  for await (const chunk of output) {
-    text += String(chunk);
-    const url = /HTTP\s+(\S+)/.exec(text)?.[1];
-    if (url !== undefined && text.includes('Trivet is ready')) {
-      output.resume();
-      return url;
-    }
-  }
-  throw new Error(`The program ended before it was ready:\n${text}`);
+  await using program = await startProgram({ LOG_LEVEL: 'warn', PREDICTION_LEARNING: flags.learning });
+  const { httpUrl, pid, dataDir } = program;
+  print(await reportAll(httpUrl, () => readState(pid, dataDir)));
 }
 
 async function reportAll(url: string, readNow: () => Omit<Reading, 'seconds' | 'acknowledged'>): Promise<Reading[]> {

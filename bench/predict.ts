@@ -1,8 +1,13 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64] [--rate CALLS]
- * [--arrivals steady|poisson] [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 2] [--node "FLAG ..."]
- * [--cpu-prof]`.
+ * [--reports 0.5] [--arrivals steady|poisson] [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 2]
+ * [--node "FLAG ..."] [--cpu-prof]`.
+ *
+ * The server is one in use: 640 requests are reported before the load, and then `--reports` of the answered calls, each with its
+ * dispatch, first token and end, in batches of 32 requests that it stores and learns from. Column "reports/s" is less than
+ * that share where the server falls behind. The loads in the calls change from call to call. `--reports 0` measures the calls
+ * alone, after those 640. With --floor there are no reports during the load, since the servers beside ours take none.
  *
  * Half load is half of the calls a second that the same run answered in a closed loop, 32 in flight. It takes more than half of
  * a core ("core %"): calls that come one by one have a read and a write each, calls in flight together share them.
@@ -17,10 +22,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
+import { NODE_FLAGS } from '../test/support/programs/start-program.ts';
 import { measureFloor } from './predict/floor.ts';
 import type { LoadConnection } from './predict/grpc-load.ts';
-import { ARRIVALS, runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
+import { ARRIVALS, type Measured, runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
 import { connectLoad, measureRow, type Row } from './predict/measure.ts';
+import { openReporter, PRIMED_REQUESTS, type Reporter } from './predict/reporter.ts';
 import { type ServerProcess, startServer, TASKSET } from './predict/server-process.ts';
 import { renderTable } from './predict/table.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
@@ -34,6 +41,7 @@ const { values: flags } = readBenchFlags({
     candidates: { type: 'string', default: '16,64' },
     'while-refit': { type: 'boolean', default: false },
     rate: { type: 'string' },
+    reports: { type: 'string', default: '0.5' },
     arrivals: { type: 'string', default: 'steady' },
     floor: { type: 'boolean', default: false },
     turns: { type: 'string', default: '15' },
@@ -41,7 +49,6 @@ const { values: flags } = readBenchFlags({
     'cpu-prof': { type: 'boolean', default: false },
     // Further flags of Node for the servers.
     node: { type: 'string', default: '' },
-    // The same flags as in bin/trivet.js.
     'semi-space': { type: 'string', default: '2' },
   },
 });
@@ -53,14 +60,17 @@ const WARM_UP_MS = 2000;
 const REFIT_ROUNDS = 5;
 const isPinned = TASKSET !== undefined && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
+const reportShare = Number(flags.reports);
+/** Without a predictor, there is nothing to report to. */
+const learns = flags.model !== 'none';
 const rate = flags.rate === undefined ? undefined : Number(flags.rate);
 const arrivals = ARRIVALS.find((known) => known === flags.arrivals);
 if (arrivals === undefined) throw new Error(`--arrivals must be one of ${ARRIVALS.join(', ')}`);
 const openLoop = { durationMs, arrivals };
 const nodeOptions = [
+  ...NODE_FLAGS,
+  // The last one counts.
   `--max-semi-space-size=${flags['semi-space']}`,
-  '--no-parallel-scavenge',
-  '--heap-growing-percent=100',
   ...flags.node.split(' ').filter((flag) => flag !== ''),
   ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
 ];
@@ -90,37 +100,44 @@ async function measureOurs(candidates: number): Promise<Row[]> {
     ...(flags['while-refit'] ? ['--while-refit', '--samples', flags.samples] : []),
   ];
   const server = await startServer(parameters, { isPinned });
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => server.stop());
   const connections = await connectLoad(server, candidates);
-  try {
-    return await measurePatterns(connections, candidates, server);
-  } finally {
+  undo.defer(() => {
     for (const connection of connections) connection.close();
-    await server.stop();
-  }
+  });
+  const reporter = undo.use(openReporter(server.port, candidates));
+  if (!learns) return await measurePatterns(connections, candidates, { server, reporter });
+  await reporter.prime(PRIMED_REQUESTS);
+  return await measurePatterns(reporter.follow(connections, reportShare), candidates, { server, reporter });
 }
 
 async function measurePatterns(
   connections: readonly LoadConnection[],
   candidates: number,
-  server: ServerProcess,
+  { server, reporter }: { readonly server: ServerProcess; readonly reporter: Reporter },
 ): Promise<Row[]> {
+  const measureReported = async (pattern: string, run: () => Promise<Measured>): Promise<Row> => {
+    const before = reporter.stored();
+    const row = await measureRow(server, { candidates, pattern }, run);
+    return { ...row, reportsPerSecond: (reporter.stored() - before) / row.elapsedSeconds };
+  };
   await runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs: Math.min(durationMs, 2000) });
-  const closed = await measureRow(server, { candidates, pattern: `closed loop, ${IN_FLIGHT} in flight` }, () =>
+  const closed = await measureReported(`closed loop, ${IN_FLIGHT} in flight`, () =>
     runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs }),
   );
   const callsPerSecond = rate ?? closed.callsPerSecond / 2;
   const pattern = rate === undefined ? 'open loop, half of that' : 'open loop, at that rate';
   await runOpenLoop(connections, { ...openLoop, callsPerSecond, durationMs: WARM_UP_MS });
-  const open = await measureRow(server, { candidates, pattern }, () =>
-    runOpenLoop(connections, { ...openLoop, callsPerSecond }),
-  );
+  const open = await measureReported(pattern, () => runOpenLoop(connections, { ...openLoop, callsPerSecond }));
   if (!flags['while-refit']) return [closed, open];
   await server.ask('refit');
-  const refitted = await measureRow(server, { candidates, pattern: 'the same while it refits' }, () =>
+  const refitted = await measureReported('the same while it refits', () =>
     runOpenLoop(connections, { ...openLoop, callsPerSecond, durationMs: REFIT_ROUNDS * durationMs }),
   );
   const ratio = refitted.p99Ms / open.p99Ms;
   const { refits } = await server.ask<{ refits: number }>('count refits');
+  if (refits === 0) throw new Error('No refit ended during the load, so there is nothing to compare: raise --seconds');
   process.stderr.write(`${candidates} candidates: ${refits} refits, p99 × ${ratio.toFixed(2)}\n`);
   return [closed, open, refitted];
 }
@@ -130,6 +147,7 @@ function render(report: { date: string; machine: string; pinned: boolean; model:
     'candidates',
     flags.floor ? 'server' : 'pattern',
     'calls/s',
+    ...(flags.floor ? [] : ['reports/s']),
     'cpu µs/call',
     'core %',
     'p50 ms',
@@ -150,6 +168,7 @@ function render(report: { date: string; machine: string; pinned: boolean; model:
     String(row.candidates),
     row.pattern,
     row.callsPerSecond.toFixed(0),
+    ...(flags.floor ? [] : [(row.reportsPerSecond ?? 0).toFixed(0)]),
     row.cpuMicrosPerCall.toFixed(0),
     percent(row.coreShare),
     row.p50Ms.toFixed(2),

@@ -12,6 +12,7 @@ import { converge, publishTestModel, report, startPredictors } from '../test/sup
 import { createDataDir, type Program } from '../test/support/programs/start-program.ts';
 import { createTestDatabase, startPostgresCluster } from '../test/support/store/postgres-cluster.ts';
 import { readBenchFlags } from './support/bench-flags.ts';
+import { NEW_POSTGRES } from './support/new-postgres.ts';
 
 const { values: flags } = readBenchFlags({
   options: {
@@ -26,7 +27,7 @@ const RATE = Number(flags.rate);
 const SERVERS = [1, 2, 1, 1, 3, 1, 1, 1];
 
 await using undo = new AsyncDisposableStack();
-const cluster = await startPostgresCluster();
+const cluster = await startPostgresCluster(NEW_POSTGRES);
 undo.defer(() => cluster.stop());
 const databaseUrl = await createTestDatabase(cluster.socketDir, 'many');
 await publishTestModel({ dataDir: createDataDir(), databaseUrl });

@@ -2,11 +2,13 @@
  * Runs all tests, as `node --test` does, but in another order: long files first, with short ones between them. Long files mostly
  * wait for programs, disks and timers, and short ones compute: by name, the processor would be idle half of the time while the
  * journeys run, and three of four places empty while the last journey ends.
+ * A title of another form than the others fails the run; with CI=true, a test that is skipped does too, unless `test/allowed-skips.json` says why it may be.
  */
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { findTitleFaults } from '../test/support/rules/test-titles.ts';
 
 const TIMEOUT_MS = 300_000;
 /** For two cores, which four files keep busy: with six, browsers got so little of them that pages took minutes. */
@@ -27,6 +29,7 @@ const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 /** So many that the last long file begins when a quarter of the others is left. */
 const SHORT_AFTER_EACH_LONG = 3;
 const MOST_SHOWN = 20;
+const ALLOWED_SKIPS = 'test/allowed-skips.json';
 
 function listFiles(): string[] {
   const longest = globSync(LONGEST).sort();
@@ -54,6 +57,32 @@ function describeLongest(times: readonly FileTime[]): string {
   return `The files that took longest:\n${lines.join('\n')}\n`;
 }
 
+interface TestPlace {
+  readonly file: string;
+  readonly title: string;
+}
+
+function list(heading: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : `${heading}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+function describeTitles(tests: readonly TestPlace[]): string {
+  const faults = tests.flatMap(({ file, title }) =>
+    findTitleFaults(title).map((fault) => `${relative('.', file)}: ${fault}`),
+  );
+  return list('Titles of another form', faults);
+}
+
+/** Says which skips of a run are not allowed, and which allowed ones are of no test that ran. */
+function describeSkips(tests: readonly TestPlace[], skipped: readonly TestPlace[]): string {
+  const allowed = JSON.parse(readFileSync(ALLOWED_SKIPS, 'utf8')) as readonly TestPlace[];
+  const write = ({ file, title }: TestPlace): string => `${relative('.', file)}: ${title}`;
+  return (
+    list(`Skipped, and not in ${ALLOWED_SKIPS}`, except(skipped.map(write), allowed.map(write))) +
+    list(`In ${ALLOWED_SKIPS}, and no test`, except(allowed.map(write), tests.map(write)))
+  );
+}
+
 const files = listFiles();
 if (files.length === 0) throw new Error('No file of tests was found: run this in the root of the repository');
 
@@ -72,11 +101,24 @@ const options = {
 };
 
 const times: FileTime[] = [];
+const tests: TestPlace[] = [];
+const skipped: TestPlace[] = [];
+
+function writeEnd(): void {
+  const wrong = describeTitles(tests) + (process.env.CI === 'true' ? describeSkips(tests, skipped) : '');
+  process.stdout.write(describeLongest(times) + wrong);
+  if (wrong !== '') process.exitCode = 1;
+}
+
 run(options)
+  .on('test:complete', ({ file = '', name, skip, todo }) => {
+    tests.push({ file, title: name });
+    if (skip !== undefined || todo !== undefined) skipped.push({ file, title: name });
+  })
   .on('test:summary', ({ success, file, duration_ms }) => {
     if (!success) process.exitCode = 1;
     if (file !== undefined) times.push({ file, seconds: duration_ms / 1000 });
   })
   .compose(new spec())
-  .on('end', () => process.stdout.write(describeLongest(times)))
+  .on('end', writeEnd)
   .pipe(process.stdout, { end: false });

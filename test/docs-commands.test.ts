@@ -1,6 +1,6 @@
 /** Commands that the documentation shows exist, with their options. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { loadCommands } from '../src/cli/commands.ts';
@@ -36,4 +36,37 @@ test('commands in the documentation exist, and so do their options', async () =>
       count++;
     }
   assert.ok(count >= 20, `only ${count} commands were found`);
+});
+
+/** The bench and the options of each `node bench/…`, in a block or in a sentence. */
+function listBenchCalls(
+  text: string,
+): { readonly shown: string; readonly bench: string; readonly options: string[] }[] {
+  const calls = text.replaceAll('\\\n', ' ').matchAll(/\bnode (bench\/[\w/-]+\.ts)([^`\n|;&)#]*)/g);
+  return [...calls].map(([shown, bench = '', rest = '']) => ({
+    shown,
+    bench,
+    options: rest
+      .replaceAll(/"[^"]*"|'[^']*'/g, 'text')
+      .split(/\s+/)
+      .filter((word) => word.startsWith('--'))
+      .map((word) => word.slice(2).replace(/=.*/, '')),
+  }));
+}
+
+function readBenchOptions(bench: string): ReadonlySet<string> {
+  const [, options = ''] = /readBenchFlags\(\{([\s\S]*?)\n\}\)/.exec(readFileSync(bench, 'utf8')) ?? [];
+  return new Set(['help', ...[...options.matchAll(/^ *'?([\w-]+)'?: \{ type: /gm)].map(([, name = '']) => name)]);
+}
+
+test('benches in the documentation exist, and so do their options', () => {
+  const calls = FILES.flatMap((file) =>
+    listBenchCalls(readFileSync(file, 'utf8')).map((call) => ({ ...call, place: `${file}: ${call.shown}` })),
+  );
+  const unknown = calls.flatMap(({ place, bench, options }) =>
+    options.filter((option) => !readBenchOptions(bench).has(option)).map((option) => `${place}: --${option}`),
+  );
+  assert.deepEqual(unknown, []);
+  for (const { place, bench } of calls) assert.ok(existsSync(bench), place);
+  assert.ok(calls.filter(({ options }) => options.length > 0).length >= 10);
 });

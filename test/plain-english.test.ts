@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { WORDS_TO_AVOID } from './support/rules/words-to-avoid.ts';
 
-const KINDS = /\.(ts|md|proto|go|yaml|toml|css)$/;
+const KINDS = /\.(ts|md|proto|go|py|yaml|toml|css)$/;
 /** Texts of others, and this list itself. */
 const EXEMPT = /fixtures\/|CHANGELOG\.md$|docs\/decisions\/|words-to-avoid\.ts$|plain-english\.test\.ts$/;
 
@@ -19,8 +19,11 @@ function listFiles(): string[] {
   return files.split('\n').filter((file) => KINDS.test(file) && !EXEMPT.test(file));
 }
 
+/** In Python's code, as in `if value is None`; a sentence has it in lower case. */
+const NONE_OF_PYTHON = /\bis None\b/g;
+
 function findWords(file: string, text: string): string[] {
-  return text
+  return (file.endsWith('.py') ? text.replace(NONE_OF_PYTHON, '') : text)
     .split('\n')
     .flatMap((line, index) =>
       PATTERNS.flatMap(({ pattern, instead }) =>
@@ -39,4 +42,7 @@ test('no line has a word to avoid', () => {
 test('a word to avoid is found with its line', () => {
   assert.deepEqual(findWords('a.md', 'Good.\nIt Can not.'), ['a.md:2 "Can not": cannot']);
   assert.deepEqual(findWords('a.md', 'Kennel, cannot, re-told-ed, someone'), []);
+  assert.deepEqual(findWords('a.py', 'if a is None:\n    # There is none.'), [
+    'a.py:2 "is none": say what it is not, or "without …"',
+  ]);
 });

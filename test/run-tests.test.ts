@@ -39,9 +39,19 @@ test('slow', async () => {
   await sleep(2000);
 });`;
 
-function startTests(files: Readonly<Record<string, string>>) {
+const SKIPPING_TEST = `import { describe, test } from 'node:test';
+test('runs', { skip: false }, () => {});
+describe('a group', () => test('skips', (t) => t.skip('a tool is missing')));
+test('is to do', { todo: true }, () => {});`;
+
+function startTests(files: Readonly<Record<string, string>>, environment: Readonly<Record<string, string>> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-run-tests-'));
-  const all = { 'package.json': '{"type":"module"}', 'test/support/global-setup.ts': SETUP, ...files };
+  const common = {
+    'package.json': '{"type":"module"}',
+    'test/support/global-setup.ts': SETUP,
+    'test/allowed-skips.json': '[]',
+  };
+  const all = { ...common, ...files };
   for (const [name, content] of Object.entries(all)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), content);
@@ -50,7 +60,7 @@ function startTests(files: Readonly<Record<string, string>>) {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const program: ChildProcessByStdio<null, Readable, Readable> = spawn(process.execPath, [SCRIPT], {
     cwd: folder,
-    env,
+    env: { ...env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   return {
@@ -87,4 +97,50 @@ test('a run of all tests that finds none fails', async () => {
   const [code] = await once(tests.program, 'exit');
   assert.equal(code, 1);
   assert.match(await errors, /No file of tests was found/);
+});
+
+async function runSkippingTest(CI: string, titles: readonly string[]): Promise<{ code: unknown; end: string }> {
+  const allowed = titles.map((title) => ({ file: 'src/skipping.test.ts', title, reason: 'for this test' }));
+  const files = { 'src/skipping.test.ts': SKIPPING_TEST, 'test/allowed-skips.json': JSON.stringify(allowed) };
+  using tests = startTests(files, { CI });
+  const output = text(tests.program.stdout);
+  const [code] = await once(tests.program, 'exit');
+  return { code, end: (await output).replace(/^.*took longest:\n.*?\n/s, '') };
+}
+
+test('a run of all tests with CI=true fails for each test that was skipped', async () => {
+  assert.deepEqual(await runSkippingTest('true', []), {
+    code: 1,
+    end: `Skipped, and not in test/allowed-skips.json:
+  src/skipping.test.ts: skips
+  src/skipping.test.ts: is to do
+`,
+  });
+});
+
+test('a run of all tests lets those be skipped that have a reason', async () => {
+  assert.deepEqual(await runSkippingTest('true', ['skips', 'is to do']), { code: 0, end: '' });
+});
+
+test('a run of all tests fails for an allowed skip that is of no test', async () => {
+  assert.deepEqual(await runSkippingTest('true', ['skips', 'is to do', 'is gone']), {
+    code: 1,
+    end: 'In test/allowed-skips.json, and no test:\n  src/skipping.test.ts: is gone\n',
+  });
+});
+
+test('a run of all tests without CI=true may skip any', async () => {
+  assert.deepEqual(await runSkippingTest('', []), { code: 0, end: '' });
+});
+
+test('a run of all tests fails for a title of another form, with its parameters', async () => {
+  const file = `import { test } from 'node:test';\nfor (const name of ['rows', 'Rows']) test(name + ' are read', () => {});`;
+  using tests = startTests({ 'src/titles.test.ts': file }, { CI: '' });
+  const output = text(tests.program.stdout);
+  const [code] = await once(tests.program, 'exit');
+  assert.equal(code, 1);
+  assert.match(
+    await output,
+    /\nTitles of another form:\n {2}src\/titles\.test\.ts: "Rows are read" begins with a capital\n$/,
+  );
 });

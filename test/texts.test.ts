@@ -122,6 +122,7 @@ const SHOWN_IF_UNAVAILABLE = ['src/database/{portable-sql,startup/check-ready,po
 /** Refusals in these modules that no page shows, and those whose rule is put in as a whole, which has a phrase of its own. */
 const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
   ['Cannot update the webhook: remove_password', 'by the API alone'],
+  ['Cannot update the webhook: this change could show', 'by the API alone'],
   ['403 Forbidden', 'by the API alone'],
   ['Forbidden: the token is limited', 'by the API alone'],
   ['Project not found:', 'a page says that it does not exist'],

@@ -83,8 +83,16 @@ export const controlFrameAttacks: readonly Attack[] = [
       Array.from({ length: 1000 }, (_, index) => [`x${index % 10}`, ''] as const),
     ),
   ),
+  callFlood('heads of 95 KB that change the table, which are refused', refusedHead),
   flood('GOAWAY again and again', { repeated: frame(GOAWAY, 0, 0, Buffer.alloc(8)) }),
 ];
+
+/** Entries for the table, in Huffman code. */
+function refusedHead(id: number): Buffer {
+  const entries = Buffer.from(`\x40\x01a\xfe${'\x1f'.repeat(126)}`.repeat(125), 'latin1');
+  const more = Array.from({ length: 5 }, (_, index) => frame(CONTINUATION, index === 4 ? 4 : 0, id, entries));
+  return Buffer.concat([frame(HEADERS, 1, id, head(PREDICT)), ...more]);
+}
 
 /** Below the control-frame limit, so the connection stays open and only the cost of each frame counts. */
 function pacedReset(name: string): Attack {

@@ -8,6 +8,7 @@ import { openStore } from '../../src/database/startup/open-store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
 import { type Program, startProgram } from '../../test/support/programs/start-program.ts';
+import { readPeakRssMb } from '../support/peak-memory.ts';
 import type { Attack } from './attack.ts';
 import type { Experience } from './good-client.ts';
 import { startGoodClient } from './good-client-process.ts';
@@ -124,12 +125,6 @@ async function createToken({ dataDir }: Program): Promise<string> {
     expiresAtMs: undefined,
   });
   return secret;
-}
-
-/** The most that the process ever had; undefined when it is gone. */
-function readPeakRssMb(pid: number): number | undefined {
-  const kilobytes = /VmHWM:\s+(\d+)/.exec(readProcess(pid, 'status'))?.[1];
-  return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
 }
 
 /** How long the main thread could have run but had no core, since its start. */

@@ -20,6 +20,7 @@ import {
   findPostgresBinaries,
   startPostgresCluster,
 } from '../../test/support/store/postgres-cluster.ts';
+import { NEW_POSTGRES } from '../support/new-postgres.ts';
 
 /** More than the read cache holds, so that every look-up reads. */
 const LIVE = 20_000;
@@ -31,7 +32,7 @@ export async function measureExpired(count: number, parentDir: string): Promise<
   try {
     await measureStore({ dataDir, databaseUrl: undefined }, count);
     if (findPostgresBinaries() === undefined) return;
-    const cluster = await startPostgresCluster();
+    const cluster = await startPostgresCluster(NEW_POSTGRES);
     await measureStore({ dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, 'bench') }, count);
   } finally {
     rmSync(dataDir, { recursive: true, force: true });

@@ -53,12 +53,12 @@ serveParent({
     tokenPath: '/token',
     introspectPath: '/token/introspection',
     userPath: '/me',
+    holdsFewTokens: true,
   },
   prepare: async (kind, count) => {
     const secrets: string[] = [];
     for (let i = 0; i < count; i++) {
-      const consentId = await createGrantId();
-      const common = { accountId, client, consentId };
+      const common = { accountId, client, grantId: await createGrantId() };
       // Without openid no RS256 signature is paid for, as on the other side; userinfo needs it.
       const scope = kind === 'user' ? 'openid all_user' : 'all_user offline_access';
       const shared = { ...common, scope, gty: 'authorization_code' };

@@ -11,10 +11,13 @@ export interface Ready {
   readonly tokenPath: string;
   readonly introspectPath: string;
   readonly userPath: string;
+  /** It forgets tokens when it has a thousand. */
+  readonly holdsFewTokens?: true;
 }
 
 export type Question =
   | { readonly ask: 'prepare'; readonly kind: Kind; readonly count: number }
+  | { readonly ask: 'commits'; readonly everyMs: number }
   | { readonly ask: 'cpu' | 'profile' | 'groups' };
 
 /** Microseconds. */
@@ -29,6 +32,8 @@ export interface BenchServer {
   readonly ready: Ready;
   /** Refresh tokens, codes or access tokens, ready to be used. */
   prepare(kind: Kind, count: number): Promise<readonly string[]>;
+  /** Stores something; missing where nothing is stored. */
+  commit?(): Promise<void>;
 }
 
 /** Runs in the server's own process and answers its parent. */
@@ -45,10 +50,12 @@ const session = new Session();
 async function answer(
   server: BenchServer,
   question: Question,
-): Promise<readonly string[] | Cpu | ProfileGroups | true> {
+): Promise<readonly string[] | Cpu | ProfileGroups | number | true> {
   switch (question.ask) {
     case 'prepare':
       return await server.prepare(question.kind, question.count);
+    case 'commits':
+      return commitEvery(server, question.everyMs);
     case 'cpu':
       return { process: sum(process.cpuUsage()), mainThread: sum(process.threadCpuUsage()) };
     case 'profile':
@@ -63,6 +70,19 @@ async function answer(
       return groupProfile(profile);
     }
   }
+}
+
+let commitTimer: NodeJS.Timeout | undefined;
+let commits = 0;
+
+/** Returns how many commits there were since the call before. */
+function commitEvery(server: BenchServer, everyMs: number): number {
+  clearInterval(commitTimer);
+  const before = commits;
+  commits = 0;
+  const commit = () => void server.commit?.().then(() => commits++);
+  if (everyMs > 0) commitTimer = setInterval(commit, everyMs);
+  return before;
 }
 
 function sum({ user, system }: { readonly user: number; readonly system: number }): number {

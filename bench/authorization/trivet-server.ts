@@ -81,4 +81,7 @@ serveParent({
     await store.writeAll(prepared.flatMap(({ statements }) => statements));
     return prepared.map(({ secret }) => secret);
   },
+  commit: async () => {
+    await store.writeAll(prepareOne('introspect').statements);
+  },
 });

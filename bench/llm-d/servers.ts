@@ -10,6 +10,7 @@ import { openStore } from '../../src/database/startup/open-store.ts';
 import { packModel, publishModel } from '../../src/prediction/registry/publish-model.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
+import { NODE_FLAGS } from '../../test/support/programs/start-program.ts';
 import { trainSyntheticModel } from '../predict/trained-predictor.ts';
 import { createRows } from './rows.ts';
 
@@ -35,13 +36,7 @@ export async function startOurServer(): Promise<FieldServers> {
     PREDICTION_LEARNING: 'false',
   };
   const program = new URL('../../src/main.ts', import.meta.url).pathname;
-  const server = await startOnCore(
-    [process.execPath, '--max-semi-space-size=2', '--no-parallel-scavenge', '--heap-growing-percent=100', program],
-    {
-      port,
-      environment,
-    },
-  );
+  const server = await startOnCore([process.execPath, ...NODE_FLAGS, program], { port, environment });
   await reportRows(server.url);
   return {
     ...server,

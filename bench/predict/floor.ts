@@ -1,11 +1,12 @@
 /**
- * What of the waiting is ours: beside the server, at the same rate and with the same bytes, servers that do less. All of
+ * What of the waiting is ours, after some reports and without more of them: beside the server, at the same rate and with the same bytes, servers that do less. All of
  * them take turns, so that what the machine does to one it does to the others. Those whose turn it is not are suspended: V8
  * collects the whole heap of a process that has become idle, and all of them share one core.
  */
 import type { LoadConnection } from './grpc-load.ts';
 import { type Arrivals, runClosedLoop, runOpenLoop } from './load-patterns.ts';
 import { connectLoad, measureRow, type Row } from './measure.ts';
+import { openReporter, PRIMED_REQUESTS } from './reporter.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 const WARM_UP = { inFlight: 32, durationMs: 1500 };
@@ -84,6 +85,10 @@ async function startPeers({ nodeOptions, model, isPinned, candidates }: FloorOpt
     const path = new URL(program, import.meta.url).pathname;
     const server = await startServer([...nodeOptions, path, ...parameters], { isPinned });
     peers.push({ name, server, connections: await connectLoad(server, candidates) });
+  }
+  if (model !== 'none') {
+    await using reporter = openReporter(peers[0]!.server.port, candidates);
+    await reporter.prime(PRIMED_REQUESTS);
   }
   return peers;
 }

@@ -1,5 +1,5 @@
 /**
- * A gRPC load generator over bare HTTP/2 frames: one message, sent again and again. It costs a small part of what a real
+ * A gRPC load generator over bare HTTP/2 frames: one message or a few in turns, sent again and again. It costs a small part of what a real
  * client costs, so that one core of load can keep one core of server busy; and it makes next to no garbage, or its own
  * collections would be taken for waiting.
  */
@@ -26,6 +26,8 @@ export interface PredictionTarget {
   readonly port: number;
   readonly path: string;
   readonly message: Uint8Array;
+  /** Take turns with `message`; as long as that. */
+  readonly others?: readonly Uint8Array[];
 }
 
 export async function openConnection(target: PredictionTarget): Promise<LoadConnection> {
@@ -146,15 +148,16 @@ interface Calls {
 
 function createCalls(target: PredictionTarget): Calls {
   const headers = encodeRequestHeaders(target);
-  const data = frameMessage(target.message);
-  const join = (block: Buffer): Buffer =>
-    Buffer.concat([frame(FRAME.headers, END_HEADERS, 0, block), ...splitData(data, 0)]);
-  const again = join(headers.again);
-  const free: Buffer[] = [];
+  const [data = Buffer.alloc(0), ...others] = [target.message, ...(target.others ?? [])].map(frameMessage);
+  if (others.some(({ length }) => length !== data.length)) throw new Error('Messages that take turns are equally long');
+  const join = (block: Buffer, content: Buffer): Buffer =>
+    Buffer.concat([frame(FRAME.headers, END_HEADERS, 0, block), ...splitData(content, 0)]);
+  const again = join(headers.again, data);
+  const free = others.map((content) => join(headers.again, content));
   return {
     dataBytes: data.length,
     take: (streamId) => {
-      const bytes = streamId === 1 ? join(headers.first) : (free.pop() ?? Buffer.from(again));
+      const bytes = streamId === 1 ? join(headers.first, data) : (free.shift() ?? Buffer.from(again));
       for (let at = 0; at < bytes.length; at += HEAD_BYTES + bytes.readUIntBE(at, 3))
         bytes.writeUInt32BE(streamId, at + 5);
       return bytes;

@@ -1,9 +1,4 @@
 /** Learns as the service does: it stores samples, refits in a thread and swaps versions in. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { migrations } from '../../src/database/migrations/list.ts';
-import { openStore } from '../../src/database/startup/open-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createTrainer } from '../../src/prediction/learning/trainer-worker.ts';
 import { insertSampleStatement } from '../../src/prediction/observations/sample-store.ts';
@@ -23,14 +18,17 @@ export interface Learning {
   /** Begins to refit and swap, again and again. */
   start(): void;
   readonly refits: () => number;
-  /** For a process that ends right after: what is under way is not waited for. */
-  removeData(): void;
 }
 
-export async function openLearning(parts: { log: Log; metrics: Metrics; samples: number }): Promise<Learning> {
-  const { log, metrics, samples } = parts;
-  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
-  const store = await openStore({ dataDir, migrations, log, world: realWorld });
+export interface LearningParts {
+  readonly store: Store;
+  readonly dataDir: string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly samples: number;
+}
+
+export async function openLearning({ store, dataDir, log, metrics, samples }: LearningParts): Promise<Learning> {
   await insertSamples(store, samples);
   const packed = packModel(trainSyntheticModel(5000));
   for (const reason of ['first', 'second'])
@@ -69,7 +67,6 @@ export async function openLearning(parts: { log: Log; metrics: Metrics; samples:
     predictor,
     refits: () => refits,
     start: () => void refitForever(),
-    removeData: () => rmSync(dataDir, { recursive: true, force: true }),
   };
 }
 

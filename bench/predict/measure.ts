@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { type LoadConnection, openConnection } from './grpc-load.ts';
 import type { Measured } from './load-patterns.ts';
-import { createRequest } from './messages.ts';
+import { createRequests } from './messages.ts';
 import type { ServerProcess } from './server-process.ts';
 
 const CONNECTIONS = 4;
@@ -10,6 +10,8 @@ const CONNECTIONS = 4;
 export interface Row extends Measured {
   readonly candidates: number;
   readonly pattern: string;
+  /** Requests whose dispatch, first token and end were reported and stored meanwhile. */
+  readonly reportsPerSecond?: number;
   /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
   readonly cpuMicrosPerCall: number;
   /** Share of one core that the server used. */
@@ -29,11 +31,13 @@ export interface Row extends Measured {
 }
 
 export function connectLoad(server: ServerProcess, candidates: number): Promise<LoadConnection[]> {
+  const [message = Buffer.alloc(0), ...others] = createRequests(candidates);
   const target = {
     host: '127.0.0.1',
     port: server.port,
     path: '/prediction.v1.PredictionService/Predict',
-    message: createRequest(candidates),
+    message,
+    others,
   };
   return Promise.all(Array.from({ length: CONNECTIONS }, () => openConnection(target)));
 }

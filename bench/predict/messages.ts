@@ -2,24 +2,37 @@ import protobuf from 'protobufjs';
 
 const root = protobuf.loadSync('proto/prediction/v1/prediction.proto');
 
-/** A PredictRequest as a gateway would send it. */
-export function createRequest(candidates: number): Uint8Array {
+/** Each is of another load of the servers. */
+const REQUESTS = 61;
+
+/** PredictRequests as a gateway would send them, equally long. */
+export function createRequests(candidates: number): Uint8Array[] {
+  return Array.from({ length: REQUESTS }, (_, turn) => createRequest(candidates, turn));
+}
+
+/** In each turn, the loads of the servers are those of others in the turn before. */
+export function createRequest(candidates: number, turn = 0): Uint8Array {
   const type = root.lookupType('prediction.v1.PredictRequest');
-  const inputs = Array.from({ length: candidates }, (_, index) => ({
+  const inputs = Array.from({ length: candidates }, (_, index) => createInput(index, (index + turn) % candidates));
+  return type.encode(type.fromObject({ targetModel: 'qwen3-32b', inputs })).finish();
+}
+
+/** The server of this index under one of the loads. */
+export function createInput(index: number, load: number) {
+  return {
     inputId: index + 1,
     podType: 'decode',
-    inputTokenLength: 1000 + index * 37,
-    prefixCacheScore: (index % 10) / 10,
-    numRequestWaiting: index % 5,
-    numRequestRunning: 3 + (index % 20),
-    kvCacheUsage: 0.3 + (index % 60) / 100,
-    inflightTokens: 5000 + index * 211,
+    inputTokenLength: 1000 + load * 37,
+    prefixCacheScore: (load % 10) / 10,
+    numRequestWaiting: load % 5,
+    numRequestRunning: 3 + (load % 20),
+    kvCacheUsage: 0.3 + (load % 60) / 100,
+    inflightTokens: 5000 + load * 211,
     hbmUtilization: 0.7,
     aiCoreUtilization: 0.5,
     bandwidthUtilization: 0.4,
     serverIp: nameServer(index),
-  }));
-  return type.encode(type.fromObject({ targetModel: 'qwen3-32b', inputs })).finish();
+  };
 }
 
 /** An answer to it, for servers that predict nothing: as many bytes as ours has. */

@@ -1,15 +1,21 @@
-/** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
+/** The server under load: the transport, the codec, the services and a predictor that learns from reports, in a process of its own. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { migrations } from '../../src/database/migrations/list.ts';
+import { openStore } from '../../src/database/startup/open-store.ts';
 import { openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createGarbageCounter, openCollector } from '../../src/memory/garbage.ts';
 import { createPredictionService } from '../../src/prediction/api/prediction-service.ts';
-import { createPredictor } from '../../src/prediction/online/predictor.ts';
+import { createPredictor, type SwappablePredictor } from '../../src/prediction/online/predictor.ts';
 import type { Predictor } from '../../src/prediction/schema/columns.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
 import { openLearning } from './learning.ts';
 import { serveReadings } from './readings.ts';
+import { openReports } from './reports.ts';
 import { createTrainedPredictor } from './trained-predictor.ts';
 
 const { values: flags } = parseArgs({
@@ -30,22 +36,26 @@ const nothing: Predictor = {
   },
 };
 
-const PREDICTORS: Record<string, () => Predictor> = {
-  none: () => nothing,
+const PREDICTORS: Record<string, () => SwappablePredictor> = {
   prior: createPredictor,
   trained: createTrainedPredictor,
 };
 
 const metrics = createMetrics();
 const log = createLog('warn');
+const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+const store = await openStore({ dataDir, migrations, log, world: realWorld });
 const learning = flags['while-refit']
-  ? await openLearning({ log, metrics, samples: Number(flags.samples) })
+  ? await openLearning({ store, dataDir, log, metrics, samples: Number(flags.samples) })
   : undefined;
-const predictor = learning?.predictor ?? PREDICTORS[flags.model]?.();
-if (predictor === undefined) throw new Error(`--model must be one of ${Object.keys(PREDICTORS).join(', ')}`);
+const live = learning?.predictor ?? PREDICTORS[flags.model]?.();
+if (live === undefined && flags.model !== 'none')
+  throw new Error(`--model must be one of none, ${Object.keys(PREDICTORS).join(', ')}`);
+const predictor = live ?? nothing;
 const service = createPredictionService({ predictor, unknownModel: 'prior', metrics, world: realWorld });
+const reports = live === undefined ? [] : [openReports({ store, predictor: live, log, metrics })];
 const server = await openGrpcServer({
-  services: service.grpc,
+  services: [...service.grpc, ...reports],
   host: '127.0.0.1',
   port: 0,
   maxMessageBytes: 4_194_304,
@@ -62,5 +72,5 @@ process.once('SIGTERM', () => void stop().then(() => process.exit(0)));
 
 async function stop(): Promise<void> {
   await server.drain(1000);
-  learning?.removeData();
+  rmSync(dataDir, { recursive: true, force: true });
 }

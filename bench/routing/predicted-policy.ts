@@ -1,7 +1,8 @@
 /** Policies that ask a model in this process. */
 
 import { createPriorModel, type LatencyModel } from '../../src/prediction/model/model.ts';
-import { createLiveModel, type Forecast, type LiveModel } from '../../src/prediction/online/live-model.ts';
+import type { Forecast } from '../../src/prediction/online/forecasts.ts';
+import { createLiveModel, type LiveModel } from '../../src/prediction/online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/schema/columns.ts';
 import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import { createRandom, type Random } from '../../src/prediction/simulator/random-draws.ts';

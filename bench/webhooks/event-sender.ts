@@ -1,6 +1,7 @@
 /** Sends events at a fixed rate, whatever the answers take, on kept connections: those of a code host that has been sending for a while. */
 import { Pool } from 'undici';
 import { numberedPush } from '../../test/support/webhooks/publishing-service.ts';
+import { callAtRate } from '../support/call-at-rate.ts';
 
 const CONNECTIONS = 64;
 
@@ -9,6 +10,7 @@ export interface Post {
   readonly uuid: string | undefined;
   /** Milliseconds after the first post of the same call. */
   readonly sinceStartMs: number;
+  /** When it was due: what holds up the sender is in its times too. */
   readonly postedAtMs: number;
   /** When the head of the answer was here. */
   readonly answeredAtMs: number;
@@ -28,25 +30,22 @@ export function createEventSender(urls: readonly string[], token: string): Event
     path: string,
     number: number,
     turn: number,
+    dueMs: number,
   ): Promise<Omit<Post, 'sinceStartMs'> | undefined> => {
     const body = JSON.stringify(numberedPush(number));
-    const postedAtMs = readClock();
     const response = await pools[turn % pools.length]!.request({ method: 'POST', path, headers, body });
     const answeredAtMs = readClock();
     const answer = (await response.body.json()) as { deliveries?: { uuid: string }[] };
     if (response.statusCode !== 202) return undefined;
-    return { uuid: answer.deliveries?.[0]?.uuid, postedAtMs, answeredAtMs };
+    return { uuid: answer.deliveries?.[0]?.uuid, postedAtMs: performance.timeOrigin + dueMs, answeredAtMs };
   };
   return {
     post: async (paths, perSecond, seconds) => {
       const waiting: ReturnType<typeof postOne>[] = [];
       const startMs = readClock();
-      while (waiting.length < perSecond * seconds) {
-        const due = Math.min(perSecond * seconds, Math.ceil(((readClock() - startMs) / 1000) * perSecond));
-        for (let number = waiting.length; number < due; number += 1)
-          waiting.push(postOne(paths[number % paths.length]!, number, Math.floor(number / paths.length)));
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
+      await callAtRate({ perSecond, count: perSecond * seconds }, (dueMs, number) => {
+        waiting.push(postOne(paths[number % paths.length]!, number, Math.floor(number / paths.length), dueMs));
+      });
       const answered = (await Promise.all(waiting)).filter((one) => one !== undefined);
       return answered.map((one) => ({ ...one, sinceStartMs: one.postedAtMs - startMs }));
     },

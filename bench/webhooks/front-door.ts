@@ -5,12 +5,13 @@
  * several checkouts and the floor take turns.
  */
 import { getPriority, setPriority } from 'node:os';
+import { readPeakRssMb, resetPeakRss } from '../support/peak-memory.ts';
+import { countMissing, findArrival, listFirstArrivals, takePercentile } from './arrivals.ts';
 import { createEventSender, type Post } from './event-sender.ts';
 import { openTarget, type Target, type TargetPlace } from './front-door-targets.ts';
 import { type MachineFigures, watchMachine } from './machine.ts';
-import { round } from './measure.ts';
 import type { EngineTitle } from './places.ts';
-import { readCpuMs, readRssMb } from './processes.ts';
+import { readCpuMs } from './processes.ts';
 
 /** Code that has never run is slow, and so are the first runs of a statement on a connection; that is not to be measured. */
 const WARM_UP_SECONDS = 6;
@@ -19,7 +20,7 @@ const BARE_SECONDS = 1;
 const HOOKED_SECONDS = 4;
 
 /** After the events, until their results are stored. */
-const SETTLE_MS = 400;
+export const SETTLE_MS = 400;
 const REST_SECONDS = 3;
 
 /** The sender and the receivers stand for other machines: they must not wait for what is measured. */
@@ -35,6 +36,8 @@ export interface FrontDoorOptions {
 
 export interface FrontDoorFigures extends MachineFigures {
   readonly refused: number;
+  /** Deliveries of accepted events that never came; their times count as infinite. */
+  readonly missing: number;
   /** From the post of an event to the arrival of its delivery. */
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -50,7 +53,8 @@ export interface FrontDoorFigures extends MachineFigures {
   readonly databaseMicros: number;
   /** Processor time in a second without events. */
   readonly restMicros: number;
-  readonly rssMb: number;
+  /** Since the warm-up. */
+  readonly peakRssMb: number;
 }
 
 /** Figures of each of the places. All of them run at once, and take turns. */
@@ -110,6 +114,7 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
   await sleep(SETTLE_MS);
   const rest = await measureCpu(pids, () => sleep(REST_SECONDS * 1000));
   const turns: Turn[] = [];
+  for (const pid of pids) resetPeakRss(pid);
   const postAndSettle = async (paths: readonly string[], secondsOfPaths: number) => {
     const posts = await sender.post(paths, perSecond, secondsOfPaths);
     await sleep(SETTLE_MS);
@@ -125,14 +130,14 @@ async function warmUp(target: Target, { perSecond }: FrontDoorOptions): Promise<
     finish: async () => {
       const posts = turns.flatMap(({ deliveries }) => deliveries.result);
       await receiver.waitFor(warmUps.length + posts.length);
-      const arrivals = new Map((await receiver.report()).map(({ uuid, atMs }) => [uuid, atMs]));
+      const arrivals = listFirstArrivals(await receiver.report());
       await sender.close();
       return {
         ...summarizeTimes(posts, arrivals),
         refused: perSecond * HOOKED_SECONDS * turns.length - posts.length,
         ...summarizeCpu(turns, perSecond, pids.length),
         restMicros: Math.round((add(rest.cpuMs) * 1000) / REST_SECONDS),
-        rssMb: add(pids.map(readRssMb)),
+        peakRssMb: add(pids.map((pid) => readPeakRssMb(pid) ?? Number.NaN)),
       };
     },
   };
@@ -185,19 +190,18 @@ async function measureCpu<T>(pids: readonly number[], work: () => Promise<T>) {
 }
 
 function summarizeTimes(posts: readonly Post[], arrivals: ReadonlyMap<string, number>) {
-  const arrivedAt = ({ uuid }: Post) => arrivals.get(uuid ?? '') ?? Number.NaN;
+  const arrivedAt = ({ uuid }: Post) => findArrival(arrivals, uuid);
   const afterAnswer = (one: Post) => Math.max(0, arrivedAt(one) - one.answeredAtMs);
   const steady = posts.filter(({ sinceStartMs }) => sinceStartMs >= 1000);
   const first = posts.filter(({ sinceStartMs }) => sinceStartMs < 1000);
-  const at = (values: readonly number[], share: number) =>
-    round(values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN);
   const sincePost = steady.map((one) => arrivedAt(one) - one.postedAtMs);
   const sinceAnswer = steady.map(afterAnswer);
   return {
-    p50Ms: at(sincePost, 0.5),
-    p99Ms: at(sincePost, 0.99),
-    afterAnswerP50Ms: at(sinceAnswer, 0.5),
-    afterAnswerP99Ms: at(sinceAnswer, 0.99),
-    firstSecondP99Ms: at(first.map(afterAnswer), 0.99),
+    missing: countMissing(posts.map(arrivedAt)),
+    p50Ms: takePercentile(sincePost, 0.5),
+    p99Ms: takePercentile(sincePost, 0.99),
+    afterAnswerP50Ms: takePercentile(sinceAnswer, 0.5),
+    afterAnswerP99Ms: takePercentile(sinceAnswer, 0.99),
+    firstSecondP99Ms: takePercentile(first.map(afterAnswer), 0.99),
   };
 }

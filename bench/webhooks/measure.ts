@@ -1,7 +1,9 @@
 /** The measurements themselves; each with new processes and an empty queue. */
+import { readPeakRssMb, resetPeakRss } from '../support/peak-memory.ts';
+import { countMissing, findArrival, listFirstArrivals, takePercentile } from './arrivals.ts';
 import type { BenchHook, BenchJob } from './engine.ts';
 import type { Place } from './places.ts';
-import { createHooks, type EngineProcess, readCpuMs, readRssMb, startEngine, startReceiver } from './processes.ts';
+import { createHooks, readCpuMs, startEngine, startReceiver } from './processes.ts';
 import { readUuids, seedBacklog } from './seed-backlog.ts';
 
 const BODY = JSON.stringify({ text: 'x'.repeat(2038) });
@@ -16,7 +18,8 @@ export interface DrainFigures {
   readonly databaseMicros: number;
   readonly receiverMicros: number;
   readonly repeated: number;
-  readonly rssMb: number;
+  readonly missing: number;
+  readonly peakRssMb: number;
 }
 
 /** From the start of the engine until the last delivery to a healthy endpoint is there. */
@@ -29,21 +32,24 @@ export async function measureDrain(place: Place, healthy: number, slow: number):
   // The slow endpoints first: a sender without fairness is stuck behind them.
   await engine.ask({ kind: 'enqueue', jobs: [...createJobs(slowHooks, slow), ...createJobs(healthyHooks, healthy)] });
   const readMicros = startStopwatch([engine.pid, place.databasePid, receiver.pid]);
+  resetPeakRss(engine.pid);
   const startMs = performance.timeOrigin + performance.now();
   await engine.ask({ kind: 'start' });
   await receiver.waitFor(healthy);
   const [engineMicros = 0, databaseMicros = 0, receiverMicros = 0] = readMicros(healthy);
   const arrived = (await receiver.report()).filter((arrival) => !arrival.isSlow);
-  const rssMb = readRssMb(engine.pid);
+  const firstArrivals = listFirstArrivals(arrived);
+  const peakRssMb = readPeakRssMb(engine.pid) ?? Number.NaN;
   await engine.stop();
   receiver.stop();
   return {
-    seconds: (Math.max(...arrived.map((arrival) => arrival.atMs)) - startMs) / 1000,
+    seconds: (Math.max(...firstArrivals.values()) - startMs) / 1000,
     engineMicros,
     databaseMicros,
     receiverMicros,
-    repeated: arrived.length - new Set(arrived.map((arrival) => arrival.uuid)).size,
-    rssMb,
+    repeated: arrived.length - firstArrivals.size,
+    missing: healthy - firstArrivals.size,
+    peakRssMb,
   };
 }
 
@@ -72,10 +78,12 @@ export interface SteadyFigures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
+  /** Deliveries that never came; their times count as infinite. */
+  readonly missing: number;
   /** For one delivery, its enqueue included. */
   readonly engineMicros: number;
   readonly databaseMicros: number;
-  readonly rssMb: number;
+  readonly peakRssMb: number;
 }
 
 const HEALTHY_BESIDE_BACKLOG = 700;
@@ -90,39 +98,22 @@ export async function measureSteady(place: Place, options: SteadyOptions): Promi
   if (pending > 0) await seedBacklog(place.options, hooks, pending);
   await engine.ask({ kind: 'start' });
   if (pending > 0) await new Promise((resolve) => setTimeout(resolve, SETTLE_DOWN_MS));
-  const readPeak = watchRss(engine);
+  resetPeakRss(engine.pid);
   const readMicros = startStopwatch([engine.pid, place.databasePid]);
   const committed = (await engine.ask({ kind: 'steady', perSecond, seconds, body: BODY })) as [number, number][];
   await receiver.waitFor(perSecond * seconds);
   const [engineMicros = 0, databaseMicros = 0] = readMicros(perSecond * seconds);
-  const rssMb = readPeak();
+  const peakRssMb = readPeakRssMb(engine.pid) ?? Number.NaN;
   const arrivals = await receiver.report();
   await engine.stop();
   receiver.stop();
   const uuids = await readUuids(place.options, committed);
-  const arrivedAt = new Map(arrivals.map((arrival) => [arrival.uuid, arrival.atMs]));
-  const delays = committed.map(([id, atMs]) => (arrivedAt.get(uuids.get(id) ?? '') ?? Number.NaN) - atMs);
-  return { ...summarize(delays), engineMicros, databaseMicros, rssMb };
-}
-
-/** The engine answers one question at a time, so its memory is read from outside. */
-function watchRss(engine: EngineProcess): () => number {
-  let peak = 0;
-  const watch = setInterval(() => {
-    peak = Math.max(peak, readRssMb(engine.pid));
-  }, 100);
-  return () => {
-    clearInterval(watch);
-    return peak;
-  };
+  const arrivedAt = listFirstArrivals(arrivals);
+  const delays = committed.map(([id, atMs]) => findArrival(arrivedAt, uuids.get(id)) - atMs);
+  return { ...summarize(delays), engineMicros, databaseMicros, peakRssMb };
 }
 
 function summarize(delays: number[]) {
-  const sorted = delays.toSorted((a, b) => a - b);
-  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
-  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: round(sorted.at(-1) ?? Number.NaN) };
-}
-
-export function round(value: number): number {
-  return Math.round(value * 100) / 100;
+  const [p50Ms = 0, p99Ms = 0, maxMs = 0] = [0.5, 0.99, 1].map((share) => takePercentile(delays, share));
+  return { p50Ms, p99Ms, maxMs, missing: countMissing(delays) };
 }

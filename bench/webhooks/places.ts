@@ -9,6 +9,7 @@ import {
   type PostgresCluster,
   startPostgresCluster,
 } from '../../test/support/store/postgres-cluster.ts';
+import { NEW_POSTGRES } from '../support/new-postgres.ts';
 import type { EngineOptions } from './engine.ts';
 
 export const ENGINES = ['trivet-postgres', 'trivet-sqlite', 'pg-boss', 'bullmq'] as const;
@@ -22,9 +23,6 @@ export interface Place {
   readonly stop: () => void;
 }
 
-// A new installation has these settings; the server of the tests is smaller.
-const POSTGRES_DEFAULTS = ['-cshared_buffers=128MB', '-cmax_wal_size=1GB'];
-
 let cluster: PostgresCluster | undefined;
 
 export async function openPlace(title: EngineTitle): Promise<Place> {
@@ -33,7 +31,7 @@ export async function openPlace(title: EngineTitle): Promise<Place> {
   if (title === 'trivet-sqlite')
     return { title, options: { kind: 'trivet', dataDir }, databasePid: 0, stop: removeDir };
   if (title === 'bullmq') return await openRedis(title, dataDir, removeDir);
-  cluster ??= await startPostgresCluster({ isDurable: true, settings: POSTGRES_DEFAULTS });
+  cluster ??= await startPostgresCluster(NEW_POSTGRES);
   const databaseUrl = await createTestDatabase(cluster.socketDir, `bench_${Date.now()}`);
   const databasePid = Number(readFileSync(join(cluster.socketDir, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
   const kind = title === 'pg-boss' ? 'pg-boss' : 'trivet';
@@ -42,6 +40,7 @@ export async function openPlace(title: EngineTitle): Promise<Place> {
 
 async function openRedis(title: EngineTitle, dataDir: string, removeDir: () => void): Promise<Place> {
   const redisPort = await findFreePort();
+  // The advice of BullMQ: faster than `always`, and up to a second of jobs is not on the disk.
   const flags = { '--port': redisPort, '--dir': dataDir, '--appendonly': 'yes', '--appendfsync': 'everysec' };
   const redis = spawn('redis-server', Object.entries(flags).flat().map(String), { stdio: 'ignore' });
   const stop = () => {

@@ -20,7 +20,8 @@ export interface Arrival {
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok';
 
 const arrivals: Arrival[] = [];
-let healthyCount = 0;
+/** A delivery that is sent twice has arrived once. */
+const healthyUuids = new Set<string>();
 
 async function listen(slowMs: number): Promise<number> {
   const server = createServer({ noDelay: true }, (socket) => serve(socket, slowMs));
@@ -50,7 +51,7 @@ function serve(socket: Socket, slowMs: number): void {
 function countRequest(head: string, isSlow: boolean): void {
   const uuid = /x-gitcode-delivery: (\S+)/i.exec(head)?.[1] ?? '';
   arrivals.push({ uuid, atMs: performance.timeOrigin + performance.now(), isSlow });
-  if (!isSlow) healthyCount += 1;
+  if (!isSlow) healthyUuids.add(uuid);
 }
 
 process.on('message', (command: ReceiverCommand) => {
@@ -59,7 +60,7 @@ process.on('message', (command: ReceiverCommand) => {
 
 async function handle({ kind, ports = 1, slowMs = 0 }: ReceiverCommand): Promise<void> {
   if (kind === 'report') process.send?.({ kind: 'arrivals', arrivals });
-  if (kind === 'count') process.send?.({ kind: 'counted', count: healthyCount });
+  if (kind === 'count') process.send?.({ kind: 'counted', count: healthyUuids.size });
   if (kind !== 'listen') return;
   const list: number[] = [];
   for (let count = 0; count < ports; count += 1) list.push(await listen(count === ports - 1 ? slowMs : 0));

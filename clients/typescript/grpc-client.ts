@@ -102,8 +102,18 @@ function toMessage(event: Event): object {
 }
 
 function describeFailure(error: unknown): Failure {
-  const { code, metadata } = error as Partial<ServiceError>;
-  const pushbackMs = Number(metadata?.get('grpc-retry-pushback-ms')[0]);
-  // The service cannot read the batch. UNIMPLEMENTED is not final: grpc-js makes it of the 404 of a proxy without a route.
-  return { isFinal: code === status.INVALID_ARGUMENT, retryAfterMs: Number.isFinite(pushbackMs) ? pushbackMs : 0 };
+  const { code, details = '', metadata } = error as Partial<ServiceError>;
+  const pushback = metadata?.get('grpc-retry-pushback-ms')[0];
+  const pushbackMs = Number(pushback);
+  const isTooLarge = code === status.RESOURCE_EXHAUSTED ? pushback === undefined : isProxyLimit(code, details);
+  return {
+    // UNIMPLEMENTED is not final: grpc-js makes it of the 404 of a proxy without a route.
+    isFinal: isTooLarge || code === status.INVALID_ARGUMENT,
+    retryAfterMs: Number.isFinite(pushbackMs) ? pushbackMs : 0,
+  };
+}
+
+/** A proxy answers what is too large with 413, for which gRPC has no code. */
+function isProxyLimit(code: number | undefined, details: string): boolean {
+  return code === status.UNKNOWN && details.includes('413');
 }

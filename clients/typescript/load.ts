@@ -1,6 +1,6 @@
 /** Chooses a server by the score of docs/how-to/route.md. */
 import type { Input, Output } from './messages.ts';
-import { createServers, type Metrics, type Server, type ServersOptions } from './servers.ts';
+import { canBeTrue, createServers, type Metrics, type Server, type ServersOptions } from './servers.ts';
 
 /** Weight of the time to the first token beside the rest of the answer. */
 const TTFT_WEIGHT = 6;
@@ -10,6 +10,7 @@ const TIE = 1.05;
 const EXPLORE_AFTER = 50;
 
 export interface Load {
+  /** Takes metrics that cannot be true as not read. */
   setMetrics(address: string, metrics: Metrics): void;
   /** Each candidate twice: input i is candidate i with its present load, input i + n the same candidate idle. */
   ask(promptTokens: number, candidates: readonly string[]): Input[];
@@ -49,6 +50,7 @@ export function createLoad(options: ServersOptions): Load {
 
   return {
     setMetrics(address, metrics) {
+      if (!canBeTrue(metrics)) return;
       const server = of(address);
       Object.assign(server, { metrics, readMs: server.usedMs, sentSinceMetrics: 0 });
     },
@@ -113,10 +115,12 @@ function score({ loaded, idle, underWay, tokens }: Scored): number {
   const own = TTFT_WEIGHT * loaded.predictedTtftMillis + tokens * loaded.predictedTpotMillis;
   const isKnown = idle.predictedTpotMillis > 0;
   const slowdown = isKnown ? Math.max(1, loaded.predictedTpotMillis / idle.predictedTpotMillis) : 1;
-  return own + underWay * idle.predictedTtftMillis * slowdown;
+  const total = own + underWay * idle.predictedTtftMillis * slowdown;
+  return Number.isNaN(total) ? Infinity : total;
 }
 
+/** Returns the first candidate of the least value. */
 function findLeast(candidates: readonly string[], measure: (candidate: string, index: number) => number): number {
   const values = candidates.map(measure);
-  return values.indexOf(Math.min(...values));
+  return values.reduce((least, value, index) => (value < values[least]! ? index : least), 0);
 }

@@ -54,7 +54,7 @@ export interface Reported {
   readonly accepted: number;
   /** They could not be true or not be encoded, or the service had them already. */
   readonly refused: number;
-  /** The service never confirmed them: it can never take their batch, too many waited, or the client was closed. */
+  /** The service never confirmed them: it can never take them, too many waited, or the client was closed. */
   readonly dropped: number;
 }
 
@@ -67,7 +67,10 @@ export interface Stats extends Reported {
 }
 
 export interface ReportOptions {
-  /** Called with the reason of each attempt to send events that failed, about once a second at most. What it throws is ignored. */
+  /**
+   * Called with the reason of each attempt to send events that failed, about once a second at most, unless it is made again at
+   * once with half of the events. What it throws is ignored.
+   */
   readonly onError?: (error: unknown) => void;
 }
 

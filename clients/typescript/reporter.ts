@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Event, Reported, ReportOptions, Stats } from './messages.ts';
 
 const MAX_BATCH = 500;
+/** How many events more the next full batch may have, after one was refused and sent again in halves. */
+const BATCH_GROWTH = 10;
 /** Events that wait while the service is away. Beyond it, events are dropped and counted. */
 const MAX_WAITING = 10_000;
 /** Events of this time share a batch. */
@@ -24,7 +26,7 @@ export interface Reporter {
 
 /** What a batch met that was not taken. */
 export interface Failure {
-  /** No later attempt can succeed. */
+  /** The service never takes this batch: it cannot read an event of it, or the batch is too large. */
   readonly isFinal: boolean;
   /** When the service wants the next attempt; 0 when it does not say. */
   readonly retryAfterMs: number;
@@ -45,30 +47,35 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   let sending: Promise<void> | undefined;
   const closing = new AbortController();
   let lastError: unknown;
+  const limit = createBatchLimit();
 
   /** Returns the time to the next batch: none after a full one, for more events wait. */
   async function trySend(): Promise<number> {
-    const batch = waiting.slice(0, MAX_BATCH);
+    const batch = waiting.slice(0, limit.events);
     try {
       const { accepted, refused } = await transport.sendBatch(batch);
       waiting.splice(0, batch.length);
       reported.accepted += accepted;
       reported.refused += refused;
       lastError = undefined;
-      return batch.length === MAX_BATCH || closing.signal.aborted ? 0 : SEND_EVERY_MS;
+      return limit.growIfFull(batch.length) || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
-      lastError = error;
-      // An `onError` that throws must not stop the reporter.
-      if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
-      return settle(transport.describeFailure(error), batch.length);
+      return settle(error, batch.length);
     }
   }
 
-  /** Drops a batch that can never be taken. Any other batch is sent again, which is safe: the service refuses what it already has. */
-  function settle({ isFinal, retryAfterMs }: Failure, count: number): number {
+  /**
+   * Halves a batch that was refused for good, and drops an event that was refused alone. Any other batch is sent again, which is
+   * safe: the service refuses what it already has.
+   */
+  function settle(error: unknown, count: number): number {
+    const { isFinal, retryAfterMs } = transport.describeFailure(error);
+    if (isFinal && limit.halve(count)) return 0;
+    lastError = error;
+    // An `onError` that throws must not stop the reporter.
+    if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
     if (isFinal) reported.dropped += waiting.splice(0, count).length;
-    if (isFinal && closing.signal.aborted) return 0;
-    return spreadRetries(retryAfterMs);
+    return isFinal && closing.signal.aborted ? 0 : spreadRetries(retryAfterMs);
   }
 
   async function sendAll(): Promise<void> {
@@ -101,6 +108,28 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       await waitToClose(sending);
       reported.dropped += waiting.splice(0).length;
       return { ...reported };
+    },
+  };
+}
+
+/** Counts how many events a batch may have. */
+function createBatchLimit() {
+  let events = MAX_BATCH;
+  return {
+    get events() {
+      return events;
+    },
+    /** Returns false for one event, which has no halves. */
+    halve(count: number): boolean {
+      if (count === 1) return false;
+      events = Math.floor(count / 2);
+      return true;
+    },
+    /** Returns false when a batch that was taken had fewer events than it may. */
+    growIfFull(count: number): boolean {
+      if (count < events) return false;
+      events = Math.min(events + BATCH_GROWTH, MAX_BATCH);
+      return true;
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Chooses a server for each request by predicted latency, and reports what then happened. */
 import { randomUUID } from 'node:crypto';
+import { toInt32 } from './int32.ts';
 import { createLoad, type Load } from './load.ts';
 import type { Client, Input, Reported, Stats } from './messages.ts';
 import type { Metrics } from './servers.ts';
@@ -31,9 +32,9 @@ export interface Choice {
 }
 
 export interface Router {
-  /** Takes what was read from a server just now. */
+  /** Takes what was read from a server just now. Metrics that are negative or not finite count as not read. */
   setMetrics(address: string, metrics: Metrics): void;
-  /** Rejects only without candidates. When nothing answers, it chooses the server with the fewest requests. */
+  /** Rejects only without candidates. Rounds `promptTokens`. When nothing answers, it chooses the server with the fewest requests. */
   choose(promptTokens: number, candidates: readonly string[]): Promise<Choice>;
   /** What became of the reports up to now. */
   stats(): Stats;
@@ -49,7 +50,7 @@ export function createRouter(options: RouterOptions): Router {
     close: () => client.close(),
     async choose(promptTokens, candidates) {
       if (candidates.length === 0) throw new Error('Cannot choose a server: there are no candidates');
-      const inputs = load.ask(promptTokens, candidates);
+      const inputs = load.ask(toInt32(promptTokens), candidates);
       const answer = await client.predict(model, inputs, deadlineMs).catch((error: unknown) => ({ error }));
       const best = 'outputs' in answer ? load.choose(candidates, answer.outputs) : undefined;
       const choice = follow({ client, load, model, input: inputs[best ?? load.chooseLeastLoaded(candidates)]! });
@@ -78,9 +79,10 @@ function follow({ client, load, model, input }: Followed): Omit<Choice, 'modelVe
     finished(elapsedMillis, outputTokens) {
       if (isOver) return;
       isOver = true;
-      ended(outputTokens);
-      const tpot = outputTokens > 1 ? { tpotMillis: elapsedMillis / (outputTokens - 1) } : {};
-      client.report({ finished: { requestId, outputTokens, ...tpot, at: readTime() } });
+      const tokens = toInt32(outputTokens);
+      ended(tokens);
+      const tpot = tokens > 1 ? { tpotMillis: elapsedMillis / (tokens - 1) } : {};
+      client.report({ finished: { requestId, outputTokens: tokens, ...tpot, at: readTime() } });
     },
     failed() {
       if (!isOver) ended(0);

@@ -1,4 +1,5 @@
 /** Keeps what a router knows of each server, for as long as it is worth anything. */
+import { toInt32 } from './int32.ts';
 import type { Input } from './messages.ts';
 
 /** A server that was not used for this long, and has nothing under way, is forgotten. */
@@ -9,6 +10,11 @@ export interface Metrics {
   readonly waiting: number;
   /** Share of the KV cache in use, 0 to 1. */
   readonly kvCacheUsage: number;
+}
+
+/** Rejects what no server can have, such as NaN of a division by 0. */
+export function canBeTrue({ waiting, kvCacheUsage }: Metrics): boolean {
+  return [waiting, kvCacheUsage].every((value) => Number.isFinite(value) && value >= 0);
 }
 
 export interface Server {
@@ -72,9 +78,9 @@ export function createServers({ maxMetricsAgeMs, monotonicMs }: ServersOptions):
     describe(server) {
       const { sentSinceMetrics, underWay, tokens } = server;
       const metrics = findMetrics(server);
-      const load = { numRequestRunning: underWay, inflightTokens: tokens };
+      const load = { numRequestRunning: underWay, inflightTokens: toInt32(tokens) };
       if (metrics === undefined) return load;
-      const numRequestWaiting = metrics.waiting + Math.min(sentSinceMetrics, underWay);
+      const numRequestWaiting = toInt32(metrics.waiting + Math.min(sentSinceMetrics, underWay));
       return { ...load, numRequestWaiting, kvCacheUsage: metrics.kvCacheUsage };
     },
     forgetUnused() {

@@ -22,7 +22,9 @@ const CLEAR_LINE = '\r\x1b[2K';
 /** `script` of util-linux lends a command a terminal. */
 const isTerminalLent = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 
-test('on a terminal the answer takes the place of the progress', { skip: !isTerminalLent }, () => {
+test('on a terminal the answer takes the place of the progress', {
+  skip: !isTerminalLent && 'script of util-linux is not installed',
+}, () => {
   const command = argv.map((word) => `'${word}'`).join(' ');
   const { stdout } = spawnSync('script', ['-qec', command, '/dev/null'], { env, encoding: 'utf8' });
   assert.ok(stdout.includes(`${CLEAR_LINE}Taken: 500 rows`), stdout);

@@ -91,7 +91,7 @@ export const grpcSettings = {
   maxConnections: setting({
     env: 'GRPC_MAX_CONNECTIONS',
     about:
-      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest. When none is idle, it is refused unless another network has more.',
+      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest, or else one whose calls all wait for their client. When none does, it is refused unless another network has more.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),

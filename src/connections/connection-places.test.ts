@@ -79,6 +79,25 @@ test('of two networks with as many connections, each replaces its own', () => {
   assert.deepEqual(evicted, ['attacker 3', 'victim 1', 'attacker 4', 'victim 2']);
 });
 
+test('of networks with as many connections, those of the largest IPv6 /48 give way', () => {
+  const { evicted, enter } = openPlaces(4);
+  enter('idle for longest', '8193:3512:1:1', 1);
+  for (const part of [1, 2, 3]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined)!.waitsForClient = true;
+  enter('crowd 4', '8193:3512:2:4', undefined);
+  assert.deepEqual(evicted, ['crowd 1']);
+});
+
+test('a /48 whose networks have a busy connection each does not keep others out', () => {
+  const { evicted, enter } = openPlaces(3);
+  for (const part of [1, 2, 3]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined);
+  assert.equal(enter('crowd 4', '8193:3512:2:4', undefined), undefined);
+  enter('other', '8193:3512:1:1', undefined);
+  assert.deepEqual(evicted, ['crowd 3']);
+  enter('next', '10.0.0.1', undefined);
+  assert.deepEqual(evicted, ['crowd 3', 'crowd 2']);
+  assert.equal(enter('last', '10.0.0.2', undefined), undefined);
+});
+
 test('a thousand new connections of one network do not search all others each time', () => {
   const { evicted, enter, readLooks } = openPlaces(1000);
   for (let since = 0; since < 1000; since++) enter(String(since), 'one', since);

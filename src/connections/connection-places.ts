@@ -1,5 +1,5 @@
 /** Limits the number of connections, and decides which connection gives up its place when all are taken. */
-import { type NetworkUse, NetworkUses } from './network-use.ts';
+import { compareLoads, type Load, loadOf, type NetworkUse, NetworkUses } from './network-use.ts';
 
 export interface PlacedConnection {
   /** The network that `enter` returned. */
@@ -23,7 +23,8 @@ const MAX_FOUND = 64;
 /**
  * Limits the number of connections. When all places are taken, a new connection replaces one of the network with the most
  * connections, if that is its own network or has more than its own: the one that is idle for longest, else one that waits for its
- * client. When several networks have most, and its own is one of them, it replaces one of its own. Connections cost an attacker nothing, so opening many must neither keep other networks out nor push out those with few.
+ * client. When several networks have most, and its own is one of them, it replaces one of its own; otherwise those of the largest
+ * /48 give way. Connections cost an attacker nothing, so opening many must neither keep other networks out nor push out those with few.
  */
 export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #maxConnections: number;
@@ -70,11 +71,12 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
 
   #findLeaving(network: string): Connection | undefined {
     const own = this.#networks.find(network);
-    const most = this.#networks.most;
-    const largest: Largest = { most, only: own?.connections === most ? own : undefined };
+    const most = this.#networks.largest;
+    const largest: Largest = { most, only: own?.connections === most.connections ? own : undefined };
     const left = this.#findIdle(largest) ?? this.#findWaiting(largest);
+    if (left !== undefined) return left;
     // The new connection must not make its own network the largest.
-    return left ?? (most > (own?.connections ?? 0) + 1 ? this.#findLast(largest) : undefined);
+    return compareLoads(this.#networks.loadWithOneMore(network), most) < 0 ? this.#findLast(largest) : undefined;
   }
 
   /** A connection that became idle after the last search is idle for less long than those that were found. */
@@ -119,11 +121,11 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
 
 /** Networks with the most connections. */
 interface Largest {
-  readonly most: number;
+  readonly most: Load;
   /** Not the others with as many. */
   readonly only: NetworkUse | undefined;
 }
 
 function isOf(network: NetworkUse, { most, only }: Largest): boolean {
-  return only === undefined ? network.connections === most : network === only;
+  return only === undefined ? compareLoads(loadOf(network), most) === 0 : network === only;
 }

@@ -111,7 +111,7 @@ export function createNetworkReader(trustedProxies: readonly string[]): ReadNetw
 /** How a listener for IPv4 and IPv6 writes IPv4 addresses. */
 const MAPPED_PREFIX = '::ffff:';
 
-/** The network whose callers are limited together: an IPv6 caller has a whole /64 to itself. */
+/** The network whose callers are limited together: an IPv6 caller has a whole /64 to itself, which is named by its four numbers. */
 export function networkOf(address: string): string {
   if (address.startsWith(MAPPED_PREFIX)) return address.slice(MAPPED_PREFIX.length);
   if (!ipaddr.IPv6.isValid(address)) return address;

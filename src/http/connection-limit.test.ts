@@ -14,6 +14,7 @@ async function open(port: number, text = '', localAddress?: string): Promise<Soc
 }
 
 const LARGER_THAN_SOCKETS_HOLD = 64 * 1024 * 1024;
+const REST = ' HTTP/1.1\r\nHost: x\r\n\r\n';
 const HEAD = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n';
 
 test('beyond the limit, a new connection takes the place of the oldest without a request', async () => {
@@ -37,7 +38,9 @@ test('beyond the limit, a new connection takes the place of the oldest without a
 
 for (const [title, text = ''] of [
   ['the rest of a request', `${HEAD}five!`],
-  ['a reader of its answer', 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['a reader of its answer', `GET /large${REST}`],
+  ['a reader of its answers', `GET /large${REST}${`GET /short${REST}`.repeat(6)}`],
+  ['a reader of its answer, and has work behind it', `GET /large${REST}GET /work${REST}`],
 ])
   test(`beyond the limit, a new connection replaces a connection that waits for ${title}`, async (t) => {
     const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 2 });

@@ -64,11 +64,12 @@ function watchConnection(socket: Socket, network: NetworkUse, nextMoment: () => 
   return {
     network,
     get idleSince() {
-      return unanswered.isEmpty ? endedAt : undefined;
+      return unanswered.first === undefined ? endedAt : undefined;
     },
-    /** True when none of its requests is being worked on. */
+    /** Answers go out in the order of their requests, so all wait when the first does. */
     get waitsForClient() {
-      return unanswered.list().every(({ req, writableEnded }) => !req.complete || writableEnded);
+      const { first } = unanswered;
+      return first !== undefined && (!first.req.complete || first.writableEnded);
     },
     begin: (outgoing) => unanswered.add(outgoing),
     evict: () => socket.destroy(),
@@ -79,7 +80,7 @@ function watchConnection(socket: Socket, network: NetworkUse, nextMoment: () => 
 export interface OpenAnswers {
   /** Adds the answer until it closes. */
   add(outgoing: ServerResponse): void;
-  readonly isEmpty: boolean;
+  readonly first: ServerResponse | undefined;
   list(): ServerResponse[];
 }
 
@@ -99,8 +100,8 @@ export function createOpenAnswers(onClosed: () => void = () => {}): OpenAnswers 
         onClosed();
       });
     },
-    get isEmpty() {
-      return answers.first === undefined;
+    get first() {
+      return answers.first?.outgoing;
     },
     list: () => answers.list().map(({ outgoing }) => outgoing),
   };

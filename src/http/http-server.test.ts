@@ -22,6 +22,15 @@ async function ask(socket: Socket): Promise<string> {
   return String(answer);
 }
 
+test('an idle connection is kept for longer than proxies keep it', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  http.serve((_, outgoing) => outgoing.end('answer'));
+  const socket = await open(http);
+  assert.match(await ask(socket), /Keep-Alive: timeout=620/);
+  socket.destroy();
+  await http.drain(0);
+});
+
 test('a stop answers a request that is on its way on an idle connection, and closes the connection then', async () => {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   http.serve((_, outgoing) => outgoing.end('answer'));

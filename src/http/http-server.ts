@@ -43,8 +43,11 @@ const MAX_CONNECTIONS = 1000;
 const HEAD_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const UNREAD_TIMEOUT_MS = 30_000;
-/** Longer than clients keep an idle connection (Go: 90 s): a request must not meet a connection that is being closed. */
-const KEEP_ALIVE_MS = 100_000;
+/**
+ * Longer than clients and proxies keep an idle connection (Go: 90 s, Google's load balancer: 600 s): a request must not meet a connection
+ * that is being closed.
+ */
+const KEEP_ALIVE_MS = 620_000;
 /** Longer than a request travels. */
 const LAST_REQUESTS_MS = 500;
 

@@ -77,7 +77,7 @@ test('openSmtp() gives up a server that never replies to the content', async (t)
 });
 
 for (const line of ['EHLO', '.'])
-  test(`openSmtp() ends an attempt soon after the signal, also while it waits for the reply to ${line}`, async (t) => {
+  test(`openSmtp() ends an attempt soon after the signal, also while it waits for the reply to "${line}"`, async (t) => {
     const { port } = await startServer(t, silentAt(line));
     const stopping = new AbortController();
     const sending = openTestSmtp(port, { stopMs: 50 }).send(mail, 'one', stopping.signal);

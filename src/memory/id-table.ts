@@ -53,6 +53,15 @@ export class IdTable<T extends WithId> {
     }
   }
 
+  /** Whether all entries pass. Stops at the first that does not. */
+  every(passes: (entry: T) => boolean): boolean {
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      const entry = this.#slots[slot];
+      if (entry !== undefined && !passes(entry)) return false;
+    }
+    return true;
+  }
+
   /** A copy, ordered by id. */
   list(): T[] {
     const entries: T[] = [];

@@ -1,6 +1,7 @@
 /** Calls an operation directly on the store, without a running service. */
 import { describeInvalid } from '../http/routes.ts';
 import type { AnyOperation, Implementation, InputOf, OperationContext, OutputOf } from './operation.ts';
+import { listFields, refuseUnknownFields } from './operation-input.ts';
 
 /** Calls operations: on the store, or on a running service. */
 export interface Operator {
@@ -18,6 +19,7 @@ export async function callOnStore<O extends AnyOperation>(
 ): Promise<OutputOf<O>> {
   const found = implementations.find((one) => one.operation === operation);
   if (found === undefined) throw new TypeError(`The operation ${operation.name} has no implementation here`);
+  refuseUnknownFields(input, listFields(operation.input));
   const parsed = operation.input.safeParse(input);
   if (!parsed.success) throw describeInvalid('input', parsed.error);
   return (await found.handle(parsed.data, context)) as OutputOf<O>;

@@ -13,14 +13,17 @@ export interface ServiceCall {
   readonly operation: AnyOperation;
   readonly input: Readonly<Record<string, unknown>>;
   readonly file?: Uint8Array | undefined;
+  /** How long to wait for the answer; as long as the operation may take unless given. */
+  readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 60_000;
-/** A file is read in a process of its own, for up to five minutes. */
-const FILE_TIMEOUT_MS = 330_000;
+/** A file is read in a process of its own, for up to five minutes. `fetch` waits no longer for an answer to begin. */
+const LONG_TIMEOUT_MS = 300_000;
 
-export async function callService(service: Service, { operation, input, file }: ServiceCall): Promise<unknown> {
-  const response = await ask(service, createRequest(service, { operation, input, file }), operation);
+export async function callService(service: Service, call: ServiceCall): Promise<unknown> {
+  const { operation } = call;
+  const response = await ask(service, call);
   if (!response.ok) throw await readRefusal(service, response);
   if (!operation.givesFile) return await readJsonAnswer(service.url, response);
   return new Uint8Array(
@@ -81,20 +84,38 @@ function createRequest({ url, token }: Service, { operation, input, file }: Serv
   });
 }
 
-async function ask({ url }: Service, request: Request, { takesFileOf }: AnyOperation): Promise<Response> {
+async function ask(service: Service, call: ServiceCall): Promise<Response> {
+  const { operation, timeoutMs = findTimeoutMs(operation) } = call;
   try {
-    return await fetch(request, {
-      signal: AbortSignal.timeout(takesFileOf === undefined ? TIMEOUT_MS : FILE_TIMEOUT_MS),
-    });
+    return await fetch(createRequest(service, call), { signal: AbortSignal.timeout(timeoutMs) });
   } catch (error) {
-    throw refuseUnreachable(url, error);
+    throw isTimeout(error) ? refuseSilent(service, operation, timeoutMs) : refuseUnreachable(service.url, error);
   }
+}
+
+function findTimeoutMs({ takesFileOf, takesLong }: AnyOperation): number {
+  return takesFileOf === undefined && takesLong === undefined ? TIMEOUT_MS : LONG_TIMEOUT_MS;
+}
+
+/** Our own limit, or that of `fetch`. */
+function isTimeout(error: unknown): boolean {
+  return (error as Error).name === 'TimeoutError' || readCode((error as Error).cause) === 'UND_ERR_HEADERS_TIMEOUT';
+}
+
+function readCode(cause: unknown): string {
+  return cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : '';
+}
+
+function refuseSilent({ url }: Service, { method }: AnyOperation, timeoutMs: number): Failure {
+  const advice = method === 'get' ? '' : '. It may still be at work: look at what has changed before you try again';
+  return new Failure('unavailable', `${url} did not answer within ${timeoutMs / 1000} s${advice}`);
 }
 
 export function refuseUnreachable(url: string, error: unknown): Failure {
   const { message, cause } = error as Error;
-  const reason = cause instanceof Error && cause.message !== '' ? cause.message : message;
-  const code = cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : '';
+  const words = cause instanceof Error && cause.message !== '' ? cause.message : message;
+  const reason = isTimeout(error) ? 'it did not answer in time' : words;
+  const code = readCode(cause);
   return new Failure('unavailable', `Cannot reach ${url}: ${explainTls(code, reason) ?? reason}`);
 }
 

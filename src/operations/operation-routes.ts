@@ -1,11 +1,12 @@
 /** Serves operations over HTTP: checks the caller's scope, then the input by its schema. Refusals are RFC 9457 problems. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
-import type { Context } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { RouteMount } from '../http/mount.ts';
 import { requireToken } from '../http/openapi/api-descriptions.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
-import { type AnyOperation, type Implementation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
+import { type AnyOperation, type Implementation, OPERATIONS_PATH, sendsJson } from './operation.ts';
+import { BYTES, checkFields, describeRequest, divideInput, FILE_TYPE, type InputParts } from './operation-input.ts';
 import { readActor } from './read-actor.ts';
 
 /** One mount for all operations, and one for each operation with a file, since files may be larger than other bodies. */
@@ -38,11 +39,12 @@ function mount(
 
 function addRoute(
   routes: OpenAPIHono<IdentityEnv>,
-  { operation, handle }: Implementation,
+  { operation, handle, admit }: Implementation,
   { path, requireScope }: { readonly path: string; readonly requireScope: RequireScope },
 ): void {
   const { method, name, tag, summary, scope, givesFile } = operation;
   const description = `Takes a token with the scope ${scope}, or a wider one.`;
+  const parts = divideInput(operation);
   const route = {
     method,
     path,
@@ -51,20 +53,27 @@ function addRoute(
     summary,
     description,
     security: requireToken(scope).map((one) => ({ ...one })) as Record<string, string[]>[],
-    middleware: requireScope(scope),
-    request: describeRequest(operation),
+    middleware: [requireScope(scope), admitBody(admit), checkFields(operation, parts)],
+    request: describeRequest(operation, parts),
     responses: { 200: describeAnswer(operation), default: PROBLEM },
   };
   routes.openapi(route, async (c) => {
     const file = operation.takesFileOf === undefined ? new Uint8Array() : new Uint8Array(await c.req.arrayBuffer());
-    const answer: unknown = await handle(readInput(c, operation), { actor: readActor(c), file });
+    const context = { actor: readActor(c), file, releaseBody: c.get('releaseBody') };
+    const answer: unknown = await handle(readInput(c, operation, parts), context);
     c.header('Cache-Control', 'no-store');
     if (givesFile) return c.body(answer as Uint8Array<ArrayBuffer>, 200, { 'Content-Type': FILE_TYPE });
     return c.json(answer as object, 200);
   });
 }
 
-const FILE_TYPE = 'application/octet-stream';
+function admitBody(admit: Implementation['admit']): MiddlewareHandler<IdentityEnv> {
+  return async (c, next) => {
+    const bodyBytes = Number(c.req.header('content-length') ?? 0);
+    if (c.get('releaseBody') !== undefined) await admit?.({ path: c.req.param(), actor: readActor(c), bodyBytes });
+    await next();
+  };
+}
 
 /** RFC 9457. */
 const problemSchema = z
@@ -75,6 +84,7 @@ const problemSchema = z
     detail: z.string(),
     code: z.string(),
     field: z.string().optional(),
+    retryAfterSeconds: z.int().optional(),
     traceId: z.string(),
   })
   .openapi('Problem');
@@ -84,30 +94,14 @@ const PROBLEM = {
   content: { 'application/problem+json': { schema: problemSchema } },
 };
 
-function describeRequest(operation: AnyOperation) {
-  const { input, takesFileOf, path } = operation;
-  const shape = input.shape as Record<string, z.ZodType>;
-  const inPath = listPathFields(path);
-  const pick = (isChosen: (name: string) => boolean) =>
-    z.object(Object.fromEntries(Object.entries(shape).filter(([name]) => isChosen(name))));
-  const rest = pick((name) => !inPath.includes(name));
-  return {
-    params: pick((name) => inPath.includes(name)),
-    ...(sendsJson(operation)
-      ? { body: { required: true, content: { 'application/json': { schema: rest } } } }
-      : { query: rest }),
-    ...(takesFileOf === undefined ? {} : { body: { required: true, content: { [FILE_TYPE]: { schema: BYTES } } } }),
-  };
-}
-
-const BYTES = z.any().openapi({ type: 'string', format: 'binary' });
-
 function describeAnswer({ output, givesFile }: AnyOperation) {
   if (givesFile) return { description: 'The file', content: { [FILE_TYPE]: { schema: BYTES } } };
   return { description: 'Done', content: { 'application/json': { schema: output as z.ZodType } } };
 }
 
-function readInput(c: Context<IdentityEnv>, operation: AnyOperation): object {
+function readInput(c: Context<IdentityEnv>, operation: AnyOperation, { rest }: InputParts): object {
   const { req } = c as unknown as { req: { valid(target: string): object } };
-  return { ...req.valid(sendsJson(operation) ? 'json' : 'query'), ...req.valid('param') };
+  // Where the body may be absent, its defaults are missing with it.
+  const isAbsent = sendsJson(operation) && c.req.header('content-type') === undefined;
+  return { ...(isAbsent ? rest.parse({}) : req.valid(sendsJson(operation) ? 'json' : 'query')), ...req.valid('param') };
 }

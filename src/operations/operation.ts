@@ -27,6 +27,8 @@ export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> 
   /** The body is a file, and so is the answer, of at most this many bytes. */
   readonly takesFileOf?: number;
   readonly givesFile?: true;
+  /** It may be at work for minutes before it answers. */
+  readonly takesLong?: true;
 }
 
 export type InputOf<O> = O extends Operation<infer Input, z.ZodType> ? z.input<Input> : never;
@@ -52,6 +54,16 @@ export interface OperationContext {
   readonly actor: Actor;
   /** Empty unless the operation takes a file. */
   readonly file: Uint8Array;
+  /** Takes the body out of the budget of bodies, before a long wait. Undefined for a small one, which is not counted. */
+  readonly releaseBody?: (() => void) | undefined;
+}
+
+/** A call whose body has not come yet, so that it can be refused before it does. */
+export interface ArrivingCall {
+  /** The fields of the path. */
+  readonly path: Readonly<Record<string, string>>;
+  readonly actor: Actor;
+  readonly bodyBytes: number;
 }
 
 /** An operation and what does it. */
@@ -59,6 +71,8 @@ export interface Implementation {
   readonly operation: AnyOperation;
   // biome-ignore lint/suspicious/noExplicitAny: `implement` holds both types against the operation
   readonly handle: (input: any, context: OperationContext) => Promise<any>;
+  /** Throws for a call over HTTP that would be refused whatever its body says. Not asked about small bodies. */
+  readonly admit?: ((call: ArrivingCall) => Promise<void>) | undefined;
 }
 
 export function describeOperation<Input extends z.ZodObject, Output extends z.ZodType>(
@@ -70,8 +84,9 @@ export function describeOperation<Input extends z.ZodObject, Output extends z.Zo
 export function implement<Input extends z.ZodObject, Output extends z.ZodType>(
   operation: Operation<Input, Output>,
   handle: (input: z.output<Input>, context: OperationContext) => Promise<z.input<Output>>,
+  admit?: Implementation['admit'],
 ): Implementation {
-  return { operation, handle };
+  return { operation, handle, admit };
 }
 
 /** The fields of the input that stand in the path. */

@@ -19,8 +19,8 @@ const skip = skipWithout(
   ['protoc-gen-go-grpc', '--version'],
   ['ls', '/usr/share/gocode/src/google.golang.org/grpc'],
 );
-/** A test binary that runs by itself has no limit: without this one, a test that hangs would never fail. */
-const LIMIT = ['-test.timeout', '2m'];
+/** A test binary that runs by itself has no limit: without this one, a test that hangs would never fail. Each test is named. */
+const OPTIONS = ['-test.timeout', '2m', '-test.v'];
 /** A GOPATH of its own beside that of Debian: what the packages there are built with, without a download. */
 const folder = mkdtempSync(join(tmpdir(), 'trivet-go-'));
 const sources = join(folder, 'src', 'trivet');
@@ -36,6 +36,16 @@ function run(
     GOFLAGS: '',
     ...environment,
   });
+}
+
+/** Runs a test of the router; it must have run. */
+async function runRouterTest(name: string, environment: Readonly<Record<string, string>>): Promise<void> {
+  checkPassed(await run(['./router.test', ...OPTIONS, '-test.run', `^${name}$`], environment), name);
+}
+
+/** A test binary also ends with 0 when no test has the name, and when it was skipped. */
+function checkPassed(output: string, name: string): void {
+  assert.ok(output.includes(`--- PASS: ${name} (`), output);
 }
 
 before(async () => {
@@ -57,8 +67,10 @@ test('the Go router predicts, reports and falls back, over TCP and a unix socket
   const dataDir = createDataDir();
   const socket = join(dataDir, 'prediction.sock');
   await using program = await startProgram({ PARTS: 'prediction', GRPC_UNIX_SOCKET: socket }, dataDir);
-  for (const address of [program.grpcAddress, `unix://${socket}`])
-    await run(['./router.test', ...LIMIT], { TRIVET_GRPC_ADDRESS: address });
+  for (const address of [program.grpcAddress, `unix://${socket}`]) {
+    const output = await run(['./router.test', ...OPTIONS], { TRIVET_GRPC_ADDRESS: address });
+    checkPassed(output, 'TestTheServicePredictsAndTakesEveryReport');
+  }
   const metrics = await (await fetch(`${program.httpUrl}/metrics`)).text();
   assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="ttft"\} 120\n/);
   assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="tpot"\} 120\n/);
@@ -72,43 +84,62 @@ test('the Go router has predictions beside a server that died, whose load the se
 }, async () => {
   await using live = await startLoadServer((_request, response) => response.end(METRICS));
   await using program = await startWithDeadServer(live.url);
-  await run(['./router.test', ...LIMIT, '-test.run', 'TestADeadServer'], {
+  await runRouterTest('TestADeadServerLeavesTheOthersTheirPredictions', {
     TRIVET_GRPC_ADDRESS: program.grpcAddress,
     TRIVET_LIVE_SERVER: 'live',
   });
 });
 
-/** Starts a test of the router; resolves once it has written a line. */
-async function startTest(name: string, environment: Readonly<Record<string, string>>) {
-  const child = spawn(join(sources, 'router.test'), [...LIMIT, '-test.run', name], {
+/** Starts a test of the router; resolves once it has written the line. */
+async function startTest(name: string, line: string, environment: Readonly<Record<string, string>>) {
+  const child = spawn(join(sources, 'router.test'), [...OPTIONS, '-test.run', `^${name}$`], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   after(() => void child.kill('SIGKILL'));
-  const exited = once(child, 'exit');
-  await Promise.race([once(child.stdout, 'data'), exited]);
-  return { exited };
+  const closed = once(child, 'close');
+  let output = '';
+  const written = Promise.withResolvers<void>();
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+    if (output.includes(`${line}\n`)) written.resolve();
+  });
+  await Promise.race([written.promise, closed]);
+  return {
+    /** Waits for its end. */
+    checkPassed: async () => {
+      assert.deepEqual(await closed, [0, null], output);
+      checkPassed(output, name);
+    },
+  };
 }
 
 test('the Go router keeps its reports until the service is there', { skip }, async () => {
   const port = String(await findFreePort());
-  const routing = await startTest('TestReportsOfBefore', { TRIVET_LATE_ADDRESS: `127.0.0.1:${port}` });
+  const routing = await startTest('TestReportsOfBeforeTheServiceAreKept', 'routed', {
+    TRIVET_LATE_ADDRESS: `127.0.0.1:${port}`,
+  });
   await using _program = await startProgram({ PARTS: 'prediction', GRPC_PORT: port });
-  assert.deepEqual(await routing.exited, [0, null]);
+  await routing.checkPassed();
+});
+
+test('the Go router sends a batch that is too large for the service in parts', { skip }, async () => {
+  await using program = await startProgram({ PARTS: 'prediction', GRPC_MAX_MESSAGE_BYTES: '20000' });
+  await run(['./router.test', ...LIMIT, '-test.run', 'SentInParts'], { TRIVET_SMALL_ADDRESS: program.grpcAddress });
 });
 
 test('the Go router counts what a service took before it was killed', { skip }, async () => {
   await using program = await startProgram({ PARTS: 'prediction' });
-  const routing = await startTest('TestCountsOutlive', { TRIVET_ENDING_ADDRESS: program.grpcAddress });
+  const routing = await startTest('TestCountsOutliveTheService', 'taken', {
+    TRIVET_ENDING_ADDRESS: program.grpcAddress,
+  });
   await program.kill();
-  assert.deepEqual(await routing.exited, [0, null]);
+  await routing.checkPassed();
 });
 
 test('the Go router says while it runs why the service takes no reports', { skip }, async () => {
   await using program = await startProgram({ PARTS: 'prediction', PREDICTION_AUTH: 'on' });
-  await run(['./router.test', ...LIMIT, '-test.run', 'TestOnErrorSays'], {
-    TRIVET_CLOSED_ADDRESS: program.grpcAddress,
-  });
+  await runRouterTest('TestOnErrorSaysWhyTheServiceTakesNoReports', { TRIVET_CLOSED_ADDRESS: program.grpcAddress });
 });
 
 test('the Go example routes every request when no service is there', { skip }, async () => {

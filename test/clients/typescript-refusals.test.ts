@@ -39,8 +39,8 @@ for (const code of [400, 413])
     assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 1 });
   });
 
-for (const code of [404, 501])
-  test(`connectHttp() keeps a batch that a service or proxy without the method answers with ${code}`, async () => {
+for (const code of [404, 429, 501])
+  test(`connectHttp() keeps a batch that a service or proxy answers with ${code}`, async () => {
     await using service = await startRefusing((response) => response.writeHead(code).end('the reason'));
     const errors: unknown[] = [];
     const client = connectHttp(service.url, { onError: (error) => void errors.push(error) });
@@ -116,30 +116,32 @@ test('an event that cannot be encoded is refused, and the others are sent', asyn
   assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 0 });
 });
 
-test('connectGrpc() drops what no later attempt can bring, and tries again when the service says', async () => {
-  const codes = [status.INVALID_ARGUMENT, status.UNAVAILABLE];
-  const cameMs: number[] = [];
-  await using service = await startGrpcReports((_call, done) => {
-    const code = codes[cameMs.length];
-    cameMs.push(performance.now());
-    const metadata = new Metadata();
-    metadata.set('grpc-retry-pushback-ms', '2000');
-    if (code === undefined) done(null, Buffer.from([8, 1]));
-    else done({ code, details: 'the reason', metadata: code === status.UNAVAILABLE ? metadata : new Metadata() });
+for (const [refused, hinted] of [
+  [status.INVALID_ARGUMENT, status.UNAVAILABLE],
+  [status.RESOURCE_EXHAUSTED, status.RESOURCE_EXHAUSTED],
+] as const)
+  test(`connectGrpc() drops what ${status[refused]} refuses, and tries again when ${status[hinted]} says when`, async () => {
+    const cameMs: number[] = [];
+    await using service = await startGrpcReports((_call, done) => {
+      const index = cameMs.push(performance.now()) - 1;
+      const metadata = new Metadata();
+      if (index === 1) metadata.set('grpc-retry-pushback-ms', '2000');
+      if (index > 1) done(null, Buffer.from([8, 1]));
+      else done({ code: index === 0 ? refused : hinted, details: 'the reason', metadata });
+    });
+    const client = connectGrpc(service.address);
+    client.report(UNENCODABLE);
+    client.report(EVENT);
+    await waitUntil(() => client.stats().dropped === 1);
+    assert.match(String(client.stats().error), /the reason/);
+    client.report(EVENT);
+    await waitUntil(() => client.stats().accepted === 1);
+    assert.ok(cameMs[2]! - cameMs[1]! >= 1990, `after ${cameMs[2]! - cameMs[1]!} ms`);
+    assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 1 });
   });
-  const client = connectGrpc(service.address);
-  client.report(UNENCODABLE);
-  client.report(EVENT);
-  await waitUntil(() => client.stats().dropped === 1);
-  assert.match(String(client.stats().error), /the reason/);
-  client.report(EVENT);
-  await waitUntil(() => client.stats().accepted === 1);
-  assert.ok(cameMs[2]! - cameMs[1]! >= 1990, `after ${cameMs[2]! - cameMs[1]!} ms`);
-  assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 1 });
-});
 
 test('connectGrpc() keeps a batch that a proxy without a route answers with 404', async () => {
-  await using service = await startBehindProxy();
+  await using service = await startBehindProxy(404);
   const errors: unknown[] = [];
   const client = connectGrpc(service.address, { onError: (error) => void errors.push(error) });
   client.report(EVENT);
@@ -148,12 +150,22 @@ test('connectGrpc() keeps a batch that a proxy without a route answers with 404'
   assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 0 });
 });
 
-/** Starts a proxy that has no route at the first call and answers it with 404; it takes an event of the others. */
-async function startBehindProxy() {
+test('connectGrpc() drops an event that is too large for a proxy, which answers with 413', async () => {
+  await using service = await startBehindProxy(413);
+  const client = connectGrpc(service.address);
+  client.report(EVENT);
+  await waitUntil(() => client.stats().dropped === 1);
+  assert.match(String(client.stats().error), /413/);
+  client.report(EVENT);
+  assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 1 });
+});
+
+/** Starts a proxy that answers the first call itself; it takes an event of the others. */
+async function startBehindProxy(firstStatus: number) {
   const server = createServer();
   let calls = 0;
   server.on('stream', (stream) => {
-    if (calls++ === 0) stream.respond({ ':status': 404 }, { endStream: true });
+    if (calls++ === 0) stream.respond({ ':status': firstStatus }, { endStream: true });
     else takeOne(stream);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -8,18 +8,21 @@ import { waitUntil } from '../support/basics/wait-until.ts';
 
 const EVENT: Event = { firstToken: { requestId: 'r', ttftMillis: 1, at: '2026-01-01T00:00:00.000Z' } };
 
-function openReporter() {
+/** The service takes at most so many events at once, and never one that `isBad`. */
+function openReporter({ most = 500, isBad = (_event: Event): boolean => false } = {}) {
   const batches: number[] = [];
+  const errors: unknown[] = [];
   const transport = {
     encode: (event: Event) => event,
     async sendBatch(events: readonly Event[]) {
       batches.push(events.length);
+      if (events.length > most || events.some(isBad)) throw new Error('refused for good');
       return { accepted: events.length, refused: 0 };
     },
-    describeFailure: () => ({ isFinal: false, retryAfterMs: 0 }),
+    describeFailure: () => ({ isFinal: true, retryAfterMs: 0 }),
   };
-  const reporter = createReporter(transport, {});
-  return { batches, reporter };
+  const reporter = createReporter(transport, { onError: (error) => void errors.push(error) });
+  return { batches, errors, reporter };
 }
 
 test('the TypeScript reporter sends full batches without a pause between them', async () => {
@@ -39,4 +42,21 @@ test('close() of the TypeScript reporter sends what waits at once', async () => 
   const reported = await Promise.race([reporter.close(), takeTurn()]);
   assert.deepEqual(batches, [500, 200]);
   assert.deepEqual(reported, { accepted: 700, refused: 0, dropped: 0 });
+});
+
+test('the TypeScript reporter halves a batch that is too large, and lets batches grow again', async () => {
+  const { batches, errors, reporter } = openReporter({ most: 100 });
+  for (let event = 0; event < 700; event++) reporter.send(EVENT);
+  assert.deepEqual(await reporter.close(), { accepted: 700, refused: 0, dropped: 0 });
+  assert.deepEqual(batches, [500, 250, 125, 62, 72, 82, 92, 102, 51, 61, 71, 81, 91, 37]);
+  assert.deepEqual(errors, []);
+});
+
+test('the TypeScript reporter drops the one event of a batch that is refused for good, with its reason', async () => {
+  const bad: Event = { ...EVENT };
+  const { batches, errors, reporter } = openReporter({ isBad: (event) => event === bad });
+  for (let event = 0; event < 20; event++) reporter.send(event === 3 ? bad : EVENT);
+  assert.deepEqual(await reporter.close(), { accepted: 19, refused: 0, dropped: 1 });
+  assert.deepEqual(batches, [20, 10, 5, 2, 12, 6, 3, 1, 11, 5, 2, 1, 1, 11, 4]);
+  assert.deepEqual(errors.map(String), ['Error: refused for good']);
 });

@@ -1,5 +1,6 @@
 /** What becomes of the reports of `clients/typescript` while the service is away, refuses them, or is there. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -67,6 +68,23 @@ test('the TypeScript client says when an event happened, which may be long befor
     assert.ok(atMs >= beforeMs && atMs <= afterMs, `${model}: ${atMs - beforeMs} ms after the choice began`);
   }
 });
+
+test('the TypeScript client sends a batch that is too large for the service in parts', async () => {
+  const limits = { HTTP_MAX_BODY_BYTES: '20000', GRPC_MAX_MESSAGE_BYTES: '20000' };
+  await using program = await startProgram({ PARTS: 'prediction', ...limits });
+  for (const client of [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)]) {
+    for (let request = 0; request < 200; request++) reportRequest(client, randomUUID());
+    assert.deepEqual(await client.close(), { accepted: 600, refused: 0, dropped: 0 });
+  }
+});
+
+function reportRequest(client: Client, requestId: string): void {
+  const at = new Date().toISOString();
+  const input = { inputId: 0, serverIp: '10.0.0.1', inputTokenLength: 1000 };
+  client.report({ dispatched: { requestId, targetModel: 'qwen3-32b', input, at } });
+  client.report({ firstToken: { requestId, ttftMillis: 120, at } });
+  client.report({ finished: { requestId, tpotMillis: 11, outputTokens: 181, at } });
+}
 
 test('the TypeScript client tells while it runs that its token may not report', async () => {
   const dataDir = createDataDir();

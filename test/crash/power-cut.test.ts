@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { skipWithout } from '../support/basics/client-tools.ts';
 import { createStorePlace } from '../support/store/engines.ts';
 import { checkStored, writeUntilKilled } from './crash.ts';
 import { openNoteStore } from './open-note-store.ts';
@@ -13,22 +14,23 @@ import { openNoteStore } from './open-note-store.ts';
 const rounds = Number(process.env.TRIVET_CRASH_ROUNDS ?? 2);
 const SOURCE = fileURLToPath(new URL('./power-cut.c', import.meta.url));
 
-function compileShim(folder: string): string | undefined {
-  const path = join(folder, 'power-cut.so');
-  try {
-    execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', path, SOURCE, '-ldl', '-lpthread'], { stdio: 'pipe' });
-    return path;
-  } catch {
-    return undefined;
-  }
-}
+const skip =
+  (process.platform !== 'linux' && 'the shim that keeps only what was flushed is for Linux') ||
+  skipWithout('gcc libc6-dev', ['cc', '--version']);
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-power-'));
-const shim = process.platform === 'linux' ? compileShim(folder) : undefined;
+after(() => rmSync(folder, { recursive: true }));
+
+function compileShim(): string {
+  const path = join(folder, 'power-cut.so');
+  execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', path, SOURCE, '-ldl', '-lpthread'], { stdio: 'pipe' });
+  return path;
+}
 
 test('after a power cut everything acknowledged is on the disk, and no unit is half there (sqlite)', {
-  skip: shim === undefined && 'no C compiler for the shim that keeps only what was flushed',
+  skip,
 }, async (t) => {
+  const shim = compileShim();
   let count = 0;
   for (let round = 0; round < rounds; round += 1) {
     const place = await createStorePlace('sqlite');
@@ -37,7 +39,7 @@ test('after a power cut everything acknowledged is on the disk, and no unit is h
     // The schema is made before, without the shim, and flushed by being closed.
     await (await openNoteStore(place))[Symbol.asyncDispose]();
     cpSync(place.dataDir, flushed, { recursive: true });
-    const acknowledged = await writeUntilKilled(place, '', { LD_PRELOAD: shim ?? '', POWER_CUT_DIR: flushed });
+    const acknowledged = await writeUntilKilled(place, '', { LD_PRELOAD: shim, POWER_CUT_DIR: flushed });
     assert.ok(existsSync(join(flushed, 'trivet.db-wal')), 'nothing was flushed');
     await using store = await openNoteStore({ dataDir: flushed, databaseUrl: undefined });
     await checkStored(store, acknowledged);
@@ -45,5 +47,4 @@ test('after a power cut everything acknowledged is on the disk, and no unit is h
     rmSync(place.dataDir, { recursive: true });
   }
   t.diagnostic(`${rounds} power cuts, ${count} acknowledged writes, 0 lost`);
-  rmSync(folder, { recursive: true });
 });

@@ -92,11 +92,27 @@ export function status(expected: string): Reaction {
     check(frames) {
       checkStaysOpen(frames);
       assert.deepEqual(resets(frames), []);
-      const head = frames.find(({ type, streamId }) => type === HEADERS && streamId === 1);
-      const fields = new HpackDecoder().decode(head!.payload);
-      assert.equal(fields.find(({ name }) => name === ':status')?.value, expected);
+      assert.equal(findField(frames, ':status'), expected);
     },
   };
+}
+
+/** The call is refused before its end. */
+export function refused(grpcStatus: string): Reaction {
+  return {
+    text: `gRPC status ${grpcStatus}`,
+    check(frames) {
+      streamError('NO_ERROR').check(frames);
+      assert.equal(findField(frames, 'grpc-status'), grpcStatus);
+    },
+  };
+}
+
+/** Of the first header section of the answer. */
+function findField(frames: readonly RawFrame[], wanted: string): string | undefined {
+  const head = frames.find(({ type, streamId }) => type === HEADERS && streamId === 1);
+  const fields = new HpackDecoder().decode(head!.payload);
+  return fields?.find(({ name }) => name === wanted)?.value;
 }
 
 export const ignored: Reaction = {

@@ -94,7 +94,7 @@ async function checkPeople(ok: CallOperation, place: StorePlace): Promise<void> 
   await ok('resetSecondStep', 'DELETE /people/ada/second-step');
   await ok('disablePerson', 'POST /people/ada/disable', { json: {} });
   assert.deepEqual((await ok('listPeople', 'GET /people?state=disabled')).people.map(loginOf), ['ada']);
-  await ok('enablePerson', 'POST /people/ada/enable', { json: {} });
+  await ok('enablePerson', 'POST /people/ada/enable');
   const promoted = await ok('setAdministrator', 'PUT /people/ada/admin', { json: { isAdmin: true } });
   assert.deepEqual(promoted, { login: 'ada', endedAccess: false });
 }

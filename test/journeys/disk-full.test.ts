@@ -1,9 +1,8 @@
 /** A disk that is full under the embedded database: what must be written is refused, and nothing is lost or wrong later. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { realWorld } from '../../src/world.ts';
 import {
   type AuthorizationEndpoint,
@@ -13,23 +12,11 @@ import {
   refresh,
   registerApplication,
 } from '../support/authorization/authorization-server.ts';
+import { mountSmallDisk } from '../support/basics/small-disk.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 import { openTestStore } from '../support/store/engines.ts';
-
-/** A small disk of our own, which only root may have; undefined where it is not allowed. */
-function mountSmallDisk(t: TestContext): string | undefined {
-  const folder = createDataDir();
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m,mode=700', 'tmpfs', folder], { stdio: 'pipe' });
-  } catch (error) {
-    t.skip(`mount is not allowed here: ${(error as Error).message}`);
-    return undefined;
-  }
-  return folder;
-}
 
 function fillDisk(file: string): void {
   const handle = openSync(file, 'w');
@@ -44,10 +31,12 @@ function fillDisk(file: string): void {
 }
 
 test('a full disk refuses writes, leaves reads alone and is named in the log; with room again all goes on', async (t) => {
-  const dataDir = mountSmallDisk(t);
-  if (dataDir === undefined) return;
+  const dataDir = createDataDir();
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => void execFileSync('umount', ['--lazy', dataDir]));
+  undo.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+  const disk = mountSmallDisk(t, dataDir, 24);
+  if (disk === undefined) return;
+  undo.use(disk);
   const program = await startProgram({ LOG_LEVEL: 'warn' }, dataDir);
   undo.defer(() => program.kill());
   const store = undo.use(await openTestStore({ dataDir, databaseUrl: undefined }));

@@ -1,6 +1,7 @@
 /**
  * Runs the shell blocks of every page, in their order, on a fresh store beside the real program. A block that cannot run
- * has a comment before it: `<!-- not run: REASON -->`, or `<!-- run by FILE -->` for the test that runs it. A block with
+ * has a comment before it: `<!-- not run: REASON -->`, or `<!-- run by FILE and FILE -->` for the tests that run it: they read
+ * the page, or have each word, option and path of the commands. A block with
  * the comment `<!-- printed by the commands above -->` must be in their output.
  */
 import assert from 'node:assert/strict';
@@ -13,7 +14,7 @@ import { test } from 'node:test';
 import { findFreePort } from '../support/basics/free-port.ts';
 import { type Program, startProgram } from '../support/programs/start-program.ts';
 import { listPages } from '../support/rules/pages.ts';
-import { listShellBlocks, listShownOutputs, type ShellBlock } from '../support/rules/shell-blocks.ts';
+import { listCommandParts, listShellBlocks, listShownOutputs, type ShellBlock } from '../support/rules/shell-blocks.ts';
 
 const SIGN_UP = "printf 'a long password' | trivet user create --login ada --name Ada --password-stdin";
 const MAKE_REPOSITORY = `trivet user create --login grace --name Grace >/dev/null
@@ -43,9 +44,9 @@ const PAGES = listPages().filter((page) => !page.startsWith('docs/decisions/'));
 for (const page of PAGES) {
   const blocks = listShellBlocks(page);
   if (blocks.length === 0) continue;
-  const runnable = blocks.filter(({ reason, runBy }) => reason === undefined && runBy === undefined);
+  const runnable = blocks.filter(({ reason, runBy }) => reason === undefined && runBy.length === 0);
   test(`the commands of ${page} run as they are shown`, { timeout: 280_000 }, async (t) => {
-    for (const block of blocks) checkMarker(block);
+    for (const block of blocks) checkMarker(page, block);
     if (runnable.length === 0) return;
     await using program = await startProgram({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
     const folder = mkdtempSync(join(tmpdir(), 'trivet-page-'));
@@ -65,9 +66,32 @@ test('a block that fails is named', async () => {
   assert.deepEqual([ran.code, ran.place], [2, 'a.md:5']);
 });
 
-function checkMarker({ place, reason, runBy }: ShellBlock): void {
+test('what no test runs of a block is found', () => {
+  const commands =
+    'trivet hook create a/b --url http://x \\\n  --name "Ada"   # --like that\ncurl "$URL/api/v5/user" -d a=b\n';
+  assert.deepEqual(listPartsNotRun('a.md', commands, "trivet(['hook', 'list', '--urls']); get('/api/v5/users')"), [
+    'create',
+    '--url',
+    '--name',
+    '/api/v5/user',
+  ]);
+  assert.deepEqual(listPartsNotRun('a.md', commands, "readFileSync('a.md')"), []);
+});
+
+function checkMarker(page: string, { place, reason, runBy, text }: ShellBlock): void {
   if (reason !== undefined) assert.ok(reason.length >= 10, `${place} needs a reason`);
-  if (runBy !== undefined) assert.ok(existsSync(runBy), `${place} names ${runBy}, which does not exist`);
+  for (const file of runBy) assert.ok(existsSync(file), `${place} names ${file}, which does not exist`);
+  if (runBy.length > 0) assert.deepEqual(listPartsNotRun(page, text, runBy.map(readText).join('\n')), [], place);
+}
+
+function readText(file: string): string {
+  return readFileSync(file, 'utf8');
+}
+
+/** What of the commands no test has that is said to run them; none when one of them reads the page. */
+function listPartsNotRun(page: string, commands: string, tests: string): readonly string[] {
+  if (tests.includes(page)) return [];
+  return listCommandParts(commands).filter((part) => !new RegExp(`(?<![\\w-])${part}(?![\\w-])`).test(tests));
 }
 
 interface Scene {

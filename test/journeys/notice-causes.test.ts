@@ -4,13 +4,13 @@
  * has to last for minutes or an hour is dated back in the store before that.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
 import { listOpen, recordNoticeOnce } from '../../src/notices/notice-store.ts';
 import { listDriftAlarms } from '../../src/prediction/observations/drift-alarm-store.ts';
+import { mountSmallDisk } from '../support/basics/small-disk.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
 import { findReasonToSkipMail, type SmtpServer, startSmtpServer } from '../support/mail/smtp-server.ts';
 import { type Receiver, startReceiver } from '../support/network/receiver.ts';
@@ -105,12 +105,9 @@ test('administrators receive a notice when the disk is nearly full', { skip }, a
   const dataDir = createDataDir();
   await using undo = new AsyncDisposableStack();
   undo.defer(() => rmSync(dataDir, { recursive: true, force: true }));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=700', 'tmpfs', dataDir], { stdio: 'pipe' });
-  } catch (error) {
-    return t.skip(`mount is not allowed here: ${(error as Error).message}`);
-  }
-  undo.defer(() => void execFileSync('umount', ['--lazy', dataDir]));
+  const disk = mountSmallDisk(t, dataDir, 64);
+  if (disk === undefined) return;
+  undo.use(disk);
   const smtp = undo.use(await startSmtpServer());
   const chat = undo.use(await startReceiver());
   const { start } = await prepareService({ dataDir, smtp, chat });

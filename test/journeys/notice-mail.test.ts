@@ -8,7 +8,7 @@ import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 
 const KEY = 'sesame';
-const NOTICES = { NOTICE_REPOSITORY: 'ada/notices' };
+const NOTICES = { NOTICE_REPOSITORY: 'ops/notices' };
 
 test('the owner of a webhook that was disabled gets a mail that names it, and metrics count the mail', {
   skip: findReasonToSkipMail(),
@@ -38,9 +38,9 @@ test('the owner of a webhook that was disabled gets a mail that names it, and me
   await trivet('user create --login ada --name Ada --email ada@example.org');
   await trivet('repo create ada/doors');
   await trivet(`hook create ada/doors --url ${receiver.url}`);
-  await trivet('repo create ada/notices');
-  const key = ['--password', KEY, '--sign', '--events', 'issue'];
-  await trivet(`hook create ada/notices --url ${chat.url} ${key.join(' ')}`);
+  await trivet('org create ops --owner ada');
+  await trivet('repo create ops/notices --private');
+  await trivet(`hook create ops/notices --url ${chat.url} --secret ${KEY} --events issue`);
   await using program = await startProgram(env, dataDir);
   await trivet('event send ada/doors --sample');
   const { to, subject, text } = await smtp.waitForMail(1);

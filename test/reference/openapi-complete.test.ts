@@ -4,6 +4,9 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Failure } from '../../src/errors.ts';
+import { replyToError } from '../../src/http/failure-response.ts';
+import { createLog } from '../../src/telemetry/log.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is data that this test checks
 type Node = any;
@@ -209,3 +212,27 @@ for (const path of ['/oauth/revoke', '/oauth/introspect'])
     const { example } = Object.values<Node>(document.paths[path].post.requestBody.content)[0];
     assert.deepEqual([example.token, example.token_type_hint], ['tvt_a_example', 'access_token']);
   });
+
+test('an operation of the administration API has a JSON body only for its fields, required if one of them is', () => {
+  const bodies = listOperations(document.paths).flatMap(({ key, item }) => {
+    const schema = item.requestBody?.content['application/json']?.schema;
+    return key.includes('/api/admin/v1') && schema !== undefined ? [{ key, schema, body: item.requestBody }] : [];
+  });
+  assert.ok(bodies.length > 15);
+  for (const { key, schema, body } of bodies) {
+    assert.notDeepEqual(schema.properties, {}, key);
+    assert.equal(body.required, (schema.required ?? []).length > 0, key);
+    assert.equal(schema.additionalProperties, false, key);
+  }
+});
+
+test('every field of a problem is described', () => {
+  const failure = new Failure('too_many', 'Try again later', { field: 'q', retryAfterSeconds: 3 });
+  const refused = { traceId: '0', log: createLog('silent'), header: () => undefined };
+  const fields = Object.keys(JSON.parse(String(replyToError(failure, 'problem', refused).body)));
+  const described = document.components.schemas.Problem.properties;
+  assert.deepEqual(
+    fields.filter((name) => !(name in described)),
+    [],
+  );
+});

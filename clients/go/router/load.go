@@ -27,7 +27,7 @@ type server struct {
 	usedAt           time.Time
 	sentSinceMetrics int32
 	underWay         int32
-	tokens           int32
+	tokens           int64
 	lastSent         int
 }
 
@@ -51,7 +51,11 @@ func newLoad(maxMetricsAge time.Duration, now func() time.Time) *load {
 	}
 }
 
+// setMetrics takes metrics that cannot be true as not read.
 func (l *load) setMetrics(address string, metrics Metrics) {
+	if !metrics.canBeTrue() {
+		return
+	}
 	server := l.of(address)
 	server.metrics, server.readAt, server.sentSinceMetrics = metrics, l.now(), 0
 }
@@ -86,10 +90,19 @@ func (l *load) waiting(server *server) int32 {
 	if !ok {
 		return 0
 	}
-	if server.underWay < server.sentSinceMetrics {
-		return metrics.Waiting + server.underWay
+	since := server.sentSinceMetrics
+	if server.underWay < since {
+		since = server.underWay
 	}
-	return metrics.Waiting + server.sentSinceMetrics
+	return toInt32(int64(metrics.Waiting) + int64(since))
+}
+
+// toInt32 keeps a sum of large numbers from becoming negative.
+func toInt32(sum int64) int32 {
+	if sum > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int32(sum)
 }
 
 // forgetUnused keeps the memory of a router whose servers come and go within bounds.
@@ -145,7 +158,7 @@ func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predict
 	input.NumRequestWaiting = l.waiting(server)
 	input.NumRequestRunning = server.underWay
 	input.KvCacheUsage = metrics.KVCacheUsage
-	input.InflightTokens = server.tokens
+	input.InflightTokens = toInt32(server.tokens)
 	return input
 }
 
@@ -183,7 +196,11 @@ func (l *load) score(loaded, idle *predictionv1.PredictOutput, underWay int32) f
 	if idle.PredictedTpotMillis > 0 {
 		slowdown = math.Max(1, loaded.PredictedTpotMillis/idle.PredictedTpotMillis)
 	}
-	return own + float64(underWay)*idle.PredictedTtftMillis*slowdown
+	total := own + float64(underWay)*idle.PredictedTtftMillis*slowdown
+	if math.IsNaN(total) {
+		return math.Inf(1)
+	}
+	return total
 }
 
 func isEligible(score float64) bool {
@@ -217,7 +234,7 @@ func (l *load) neglected(candidates []Candidate, scores []float64) int {
 // leastLoaded chooses without predictions: the fewest requests, waiting and under way. One with old metrics is not
 // chosen unless those of all are old.
 func (l *load) leastLoaded(candidates []Candidate) int {
-	best, least := -1, int32(0)
+	best, least := -1, int64(0)
 	old := l.findOld(candidates)
 	for i, candidate := range candidates {
 		if old[i] {
@@ -225,7 +242,7 @@ func (l *load) leastLoaded(candidates []Candidate) int {
 		}
 		server := l.of(candidate.Address)
 		metrics, _ := l.metricsOf(server)
-		if requests := metrics.Waiting + server.underWay; best < 0 || requests < least {
+		if requests := int64(metrics.Waiting) + int64(server.underWay); best < 0 || requests < least {
 			best, least = i, requests
 		}
 	}
@@ -238,13 +255,13 @@ func (l *load) dispatched(candidates []Candidate, index int, promptTokens int32)
 	server.lastSent = l.sent
 	server.sentSinceMetrics++
 	server.underWay++
-	server.tokens += promptTokens
+	server.tokens += int64(promptTokens)
 }
 
 func (l *load) ended(address string, promptTokens, outputTokens int32) {
 	server := l.of(address)
 	server.underWay--
-	server.tokens -= promptTokens
+	server.tokens -= int64(promptTokens)
 	if outputTokens > 0 {
 		l.meanOutputTokens += (float64(outputTokens) - l.meanOutputTokens) / 100
 	}

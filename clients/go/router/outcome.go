@@ -3,6 +3,7 @@ package router
 import (
 	"math/rand"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,6 +16,8 @@ const (
 	retryDelay = time.Second
 	// The longest pause, even if the answer asks for a longer one.
 	longestRetryDelay = 5 * time.Minute
+	// The trailer with the milliseconds after which the service wants the next attempt.
+	pushbackKey = "grpc-retry-pushback-ms"
 )
 
 // Reported says what became of the events.
@@ -23,9 +26,9 @@ type Reported struct {
 	Accepted int64
 	// Refused events could not be true or not be encoded, or the service had them already.
 	Refused int64
-	// Dropped events were never confirmed by the service: it can never take their batch, too many waited, or the router was closed.
+	// Dropped events were never confirmed by the service: it can never take them, too many waited, or the router was closed.
 	Dropped int64
-	// Reasons of the last refused events and dropped batches, at most 100.
+	// Reasons of the last refused and dropped events, at most 100.
 	Reasons []string
 }
 
@@ -36,16 +39,26 @@ func (r *Reported) addReason(reason string) {
 	}
 }
 
-// isFinal says that no later attempt can succeed: the service cannot read the batch. Unimplemented is not final:
-// grpc-go makes it of the 404 of a proxy without a route.
-func isFinal(err error) bool {
-	return status.Code(err) == codes.InvalidArgument
+// isFinal says that the service never takes the batch: it cannot read an event of it, or the batch is too large. Unimplemented is
+// not final: grpc-go makes it of the 404 of a proxy without a route.
+func isFinal(err error, trailer metadata.MD) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument:
+		return true
+	case codes.ResourceExhausted:
+		// A lack of room has the same code, and says when to try again.
+		return len(trailer.Get(pushbackKey)) == 0
+	case codes.Unknown:
+		// gRPC has no code for the 413 with which a proxy refuses what is too large.
+		return strings.Contains(status.Convert(err).Message(), "413")
+	}
+	return false
 }
 
 // retryIn is the time to the next attempt: what the service asks for, but a second at least. Gateways do not come back all at once.
 func retryIn(trailer metadata.MD) time.Duration {
 	delay := retryDelay
-	for _, value := range trailer.Get("grpc-retry-pushback-ms") {
+	for _, value := range trailer.Get(pushbackKey) {
 		if millis, err := strconv.ParseInt(value, 10, 32); err == nil && time.Duration(millis)*time.Millisecond > delay {
 			delay = time.Duration(millis) * time.Millisecond
 		}

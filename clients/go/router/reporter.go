@@ -17,6 +17,8 @@ const (
 	// Events that wait while the service is away. Beyond it, events are dropped and counted: routing never waits.
 	maxWaiting = 10_000
 	maxBatch   = 500
+	// How many events more the next full batch may have, after one was refused and sent again in halves.
+	batchGrowth = 10
 	// Events of this time share a batch.
 	sendEvery    = 100 * time.Millisecond
 	reportWithin = 5 * time.Second
@@ -43,6 +45,8 @@ type reporter struct {
 	closing chan struct{}
 	wake    chan struct{}
 	done    chan struct{}
+	// batchLimit belongs to the goroutine that sends.
+	batchLimit int
 
 	mu       sync.Mutex
 	waiting  []*observationv1.Event
@@ -59,12 +63,13 @@ func startReporter(connection grpc.ClientConnInterface, onError func(error)) *re
 
 func newReporter(connection grpc.ClientConnInterface, onError func(error), cancel context.CancelFunc) *reporter {
 	return &reporter{
-		client:  observationv1.NewObservationServiceClient(connection),
-		onError: onError,
-		cancel:  cancel,
-		closing: make(chan struct{}),
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
+		client:     observationv1.NewObservationServiceClient(connection),
+		onError:    onError,
+		cancel:     cancel,
+		closing:    make(chan struct{}),
+		wake:       make(chan struct{}, 1),
+		done:       make(chan struct{}),
+		batchLimit: maxBatch,
 	}
 }
 
@@ -122,8 +127,8 @@ func (r *reporter) trySend(ctx context.Context) time.Duration {
 	r.mu.Lock()
 	batch := r.waiting
 	r.mu.Unlock()
-	if len(batch) > maxBatch {
-		batch = batch[:maxBatch]
+	if len(batch) > r.batchLimit {
+		batch = batch[:r.batchLimit]
 	}
 	call, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
@@ -134,21 +139,25 @@ func (r *reporter) trySend(ctx context.Context) time.Duration {
 		return 0
 	}
 	if err != nil {
-		r.settleFailure(len(batch), err)
-		if r.onError != nil {
-			// It may wait for this goroutine, as Close does.
-			go r.onError(err)
-		}
-		if isFinal(err) && r.isClosing() {
-			return 0
-		}
-		return retryIn(trailer)
+		return r.settleFailure(len(batch), err, trailer)
 	}
 	r.settle(len(batch), answer)
-	if len(batch) == maxBatch || r.isClosing() {
+	if isFull := r.growIfFull(len(batch)); isFull || r.isClosing() {
 		return 0
 	}
 	return sendEvery
+}
+
+// growIfFull says whether a batch that was taken had as many events as it may.
+func (r *reporter) growIfFull(events int) bool {
+	if events < r.batchLimit {
+		return false
+	}
+	r.batchLimit += batchGrowth
+	if r.batchLimit > maxBatch {
+		r.batchLimit = maxBatch
+	}
+	return true
 }
 
 func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
@@ -163,12 +172,30 @@ func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	}
 }
 
-// settleFailure drops a batch that can never be taken. Any other batch is sent again, which is safe: the service refuses what it already has.
-func (r *reporter) settleFailure(events int, err error) {
+// settleFailure halves a batch that was refused for good, and drops an event that was refused alone. Any other batch is sent again,
+// which is safe: the service refuses what it already has.
+func (r *reporter) settleFailure(events int, err error, trailer metadata.MD) time.Duration {
+	isFinal := isFinal(err, trailer)
+	if isFinal && events > 1 {
+		r.batchLimit = events / 2
+		return 0
+	}
+	r.keepReason(events, err, isFinal)
+	if r.onError != nil {
+		// It may wait for this goroutine, as Close does.
+		go r.onError(err)
+	}
+	if isFinal && r.isClosing() {
+		return 0
+	}
+	return retryIn(trailer)
+}
+
+func (r *reporter) keepReason(events int, err error, isFinal bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
-	if isFinal(err) {
+	if isFinal {
 		r.waiting = r.waiting[events:]
 		r.reported.Dropped += int64(events)
 		r.reported.addReason(err.Error())

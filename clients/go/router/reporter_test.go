@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -88,28 +89,51 @@ func refuse(header metadata.MD, refusals ...codes.Code) func(context.Context, []
 	}
 }
 
-func TestABatchThatCanNeverBeTakenIsDroppedWithItsReason(t *testing.T) {
-	errs := make(chan error, 10)
-	take := refuse(nil, codes.InvalidArgument)
-	reporter := startReports(t, &observations{take: take}, func(err error) { errs <- err })
-	reporter.firstToken("r", 1)
-	err := <-errs
-	if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != codes.InvalidArgument {
-		t.Errorf("%+v, %v", stats, err)
-	}
-	reporter.firstToken("r", 1)
-	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 1 {
-		t.Errorf("reported %+v, %v", reported, err)
+func TestAnEventThatIsRefusedForGoodIsDroppedWithItsReason(t *testing.T) {
+	for _, code := range []codes.Code{codes.InvalidArgument, codes.ResourceExhausted} {
+		errs := make(chan error, 10)
+		reporter := startReports(t, &observations{take: refuse(nil, code)}, func(err error) { errs <- err })
+		reporter.firstToken("r", 1)
+		err := <-errs
+		if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != code {
+			t.Errorf("%+v, %v", stats, err)
+		}
+		reporter.firstToken("r", 1)
+		if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 1 {
+			t.Errorf("reported %+v, %v", reported, err)
+		}
 	}
 }
 
-func TestABatchWaitsThatAProxyWithoutARouteAnswersWith404(t *testing.T) {
+func TestABatchThatIsTooLargeIsHalvedAndBatchesGrowAgain(t *testing.T) {
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		if len(events) > 100 {
+			return nil, status.Error(codes.ResourceExhausted, "too large")
+		}
+		return takeAll(ctx, events)
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	reporter := newReporter(startService(t, service), nil, cancel)
+	for i := 0; i < 700; i++ {
+		reporter.firstToken("r", 1)
+	}
+	go reporter.run(ctx)
+	reported, err := reporter.close()
+	want := []int{500, 250, 125, 62, 72, 82, 92, 102, 51, 61, 71, 81, 91, 37}
+	if err != nil || reported.Accepted != 700 || !reflect.DeepEqual(service.batches, want) {
+		t.Errorf("reported %+v, %v in batches of %v", reported, err, service.batches)
+	}
+}
+
+// reportBehindProxy reports an event to a proxy that answers the first call itself, and another one at the end.
+func reportBehindProxy(t *testing.T, firstStatus int) (error, Reported) {
+	t.Helper()
 	service := grpc.NewServer()
 	observationv1.RegisterObservationServiceServer(service, &observations{take: takeAll})
 	calls := 0
 	proxy := httptest.NewServer(h2c.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if calls++; calls == 1 {
-			w.WriteHeader(http.StatusNotFound)
+			w.WriteHeader(firstStatus)
 			return
 		}
 		service.ServeHTTP(w, r)
@@ -118,11 +142,26 @@ func TestABatchWaitsThatAProxyWithoutARouteAnswersWith404(t *testing.T) {
 	errs := make(chan error, 10)
 	reporter := startReporter(connect(t, proxy.Listener.Addr().String()), func(err error) { errs <- err })
 	reporter.firstToken("r", 1)
-	if err := <-errs; status.Code(err) != codes.Unimplemented {
-		t.Errorf("OnError got %v", err)
+	reason := <-errs
+	reporter.firstToken("r", 1)
+	reported, err := reporter.close()
+	if err != nil {
+		t.Errorf("closed with %v", err)
 	}
-	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 || reported.Dropped != 0 {
-		t.Errorf("reported %+v, %v", reported, err)
+	return reason, reported
+}
+
+func TestABatchWaitsThatAProxyWithoutARouteAnswersWith404(t *testing.T) {
+	reason, reported := reportBehindProxy(t, http.StatusNotFound)
+	if status.Code(reason) != codes.Unimplemented || reported.Accepted != 2 || reported.Dropped != 0 {
+		t.Errorf("reported %+v after %v", reported, reason)
+	}
+}
+
+func TestAnEventIsDroppedThatIsTooLargeForAProxy(t *testing.T) {
+	reason, reported := reportBehindProxy(t, http.StatusRequestEntityTooLarge)
+	if !strings.Contains(reason.Error(), "413") || reported.Accepted != 1 || reported.Dropped != 1 {
+		t.Errorf("reported %+v after %v", reported, reason)
 	}
 }
 
@@ -137,15 +176,17 @@ func TestAnEventThatCannotBeEncodedIsRefusedAndTheOthersAreSent(t *testing.T) {
 }
 
 func TestTheNextAttemptComesWhenTheServiceSays(t *testing.T) {
-	pushback := metadata.Pairs("grpc-retry-pushback-ms", "2000")
-	reporter := startReports(t, &observations{take: refuse(pushback, codes.Unavailable)}, nil)
-	start := time.Now()
-	reporter.firstToken("r", 1)
-	for reporter.stats().Accepted < 1 {
-		time.Sleep(time.Millisecond)
-	}
-	if took := time.Since(start); took < 2*time.Second {
-		t.Errorf("took %v", took)
+	for _, code := range []codes.Code{codes.Unavailable, codes.ResourceExhausted} {
+		pushback := metadata.Pairs("grpc-retry-pushback-ms", "2000")
+		reporter := startReports(t, &observations{take: refuse(pushback, code)}, nil)
+		start := time.Now()
+		reporter.firstToken("r", 1)
+		for reporter.stats().Accepted < 1 {
+			time.Sleep(time.Millisecond)
+		}
+		if took := time.Since(start); took < 2*time.Second {
+			t.Errorf("took %v after %v", took, code)
+		}
 	}
 }
 

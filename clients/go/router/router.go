@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -39,8 +40,8 @@ type Options struct {
 	// MaxMetricsAge is the age beyond which metrics do not count, and their server is not chosen unless those of all are older;
 	// DefaultMaxMetricsAge if 0.
 	MaxMetricsAge time.Duration
-	// OnError gets the reason of each attempt to send reports that failed, about once a second at most, each on a goroutine of its own.
-	// It may close the router.
+	// OnError gets the reason of each attempt to send reports that failed, about once a second at most, unless it is made again at
+	// once with half of the reports. Each call has a goroutine of its own, and may close the router.
 	OnError func(error)
 }
 
@@ -60,6 +61,11 @@ type Metrics struct {
 	Waiting int32
 	// KVCacheUsage is the share of the KV cache in use, 0 to 1.
 	KVCacheUsage float64
+}
+
+// canBeTrue is false for what no server can have, such as NaN of a division by 0.
+func (m Metrics) canBeTrue() bool {
+	return m.Waiting >= 0 && m.KVCacheUsage >= 0 && !math.IsInf(m.KVCacheUsage, 1)
 }
 
 // Router is safe for concurrent use.
@@ -88,7 +94,7 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 	}
 }
 
-// SetMetrics takes what was read from a server just now.
+// SetMetrics takes what was read from a server just now. Metrics that are negative or not finite count as not read.
 func (r *Router) SetMetrics(address string, metrics Metrics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

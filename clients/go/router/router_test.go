@@ -59,6 +59,40 @@ func TestChooseFallsBackToTheFewestRequestsWhenNothingAnswers(t *testing.T) {
 	}
 }
 
+func TestMetricsThatCannotBeTrueCountAsNotRead(t *testing.T) {
+	for _, metrics := range []Metrics{{Waiting: -1}, {KVCacheUsage: -1}, {KVCacheUsage: math.NaN()}, {KVCacheUsage: math.Inf(1)}} {
+		load := newLoad(DefaultMaxMetricsAge, time.Now)
+		load.setMetrics("10.0.0.1", Metrics{Waiting: 2, KVCacheUsage: 0.5})
+		load.setMetrics("10.0.0.1", metrics)
+		if input := load.question(10, pool)[0]; input.NumRequestWaiting != 2 || input.KvCacheUsage != 0.5 {
+			t.Errorf("asked %v after %v", input, metrics)
+		}
+	}
+}
+
+func TestLargeNumbersDoNotBecomeNegative(t *testing.T) {
+	load := newLoad(DefaultMaxMetricsAge, time.Now)
+	load.setMetrics("10.0.0.1", Metrics{Waiting: math.MaxInt32})
+	load.dispatched(pool, 0, math.MaxInt32)
+	load.dispatched(pool, 0, math.MaxInt32)
+	if input := load.question(10, pool)[0]; input.NumRequestWaiting != math.MaxInt32 || input.InflightTokens != math.MaxInt32 {
+		t.Errorf("asked %v", input)
+	}
+	if index := load.leastLoaded(pool); index != 1 {
+		t.Errorf("chose %d", index)
+	}
+}
+
+func TestACandidateWhosePredictionIsNoNumberIsNotChosen(t *testing.T) {
+	load := newLoad(DefaultMaxMetricsAge, time.Now)
+	outputs := []*predictionv1.PredictOutput{
+		{InputId: 0, PredictedTtftMillis: math.NaN()}, {InputId: 1, PredictedTtftMillis: 100}, {InputId: 2}, {InputId: 3},
+	}
+	if index := load.leastScore(pool, outputs); index != 1 {
+		t.Errorf("chose %d", index)
+	}
+}
+
 func TestChooseNeedsACandidate(t *testing.T) {
 	router := New(connect(t, listenSilently(t)), Options{Model: "qwen3-32b"})
 	if _, err := router.Choose(context.Background(), 1000, nil); err != ErrNoCandidates {
@@ -233,6 +267,26 @@ func TestReportsOfBeforeTheServiceAreKept(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if reported, err := router.Close(); err != nil || reported.Accepted != 300 || reported.Dropped != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+// TRIVET_SMALL_ADDRESS is a service that takes messages of at most 20,000 bytes.
+func TestABatchThatIsTooLargeIsSentInParts(t *testing.T) {
+	address := os.Getenv("TRIVET_SMALL_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_SMALL_ADDRESS is not set")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	reporter := newReporter(connect(t, address), nil, cancel)
+	for i := 0; i < 200; i++ {
+		id := newID()
+		reporter.dispatched(id, "qwen3-32b", &predictionv1.PredictInput{ServerIp: "10.0.0.1", InputTokenLength: 1000})
+		reporter.firstToken(id, 120)
+		reporter.finished(id, 2000, 181)
+	}
+	go reporter.run(ctx)
+	if reported, err := reporter.close(); err != nil || reported.Accepted != 600 || reported.Dropped != 0 {
 		t.Errorf("reported %+v, %v", reported, err)
 	}
 }

@@ -64,21 +64,31 @@ class Answers:
 
 
 class Proxy:
-    """Passes connections on to a service until they are lost: then they stay open, and nothing arrives any more."""
+    """Passes connections on to a service until they are lost: then they stay open, and nothing arrives any more.
 
-    def __init__(self, address):
+    A proxy that is away refuses them until it comes back.
+    """
+
+    def __init__(self, address, is_away=False):
         host, port = address.rsplit(":", 1)
         self._target = (host, int(port))
         self._lost = []
+        self._is_away = is_away
 
     def __enter__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        if not self._is_away:
+            self.come_back()
         return self
 
     def __exit__(self, *_):
         self._listener.close()
+
+    def come_back(self):
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_connections(self):
         """Loses the connections of now. New ones are passed on."""

@@ -74,6 +74,18 @@ class ClientTest(unittest.TestCase):
                     client.predict("qwen3-32b", [Input()])
                 self.assertEqual(raised.exception.retry_after, seconds)
 
+    def test_a_refusal_says_whether_the_service_never_takes_the_message(self):
+        for body, status, is_final in (
+            (b"<html>", 413, True),
+            (b'{"code": "resource_exhausted", "message": "too large"}', 413, True),
+            (b'{"code": "resource_exhausted", "message": "busy"}', 429, False),
+            (b'{"code": "invalid_argument", "message": "unreadable"}', 400, True),
+            (b"<html>", 404, False),
+        ):
+            with self.subTest((body, status)), Answers(body, status) as url, self.assertRaises(TrivetError) as raised:
+                Client(url, deadline=10).predict("qwen3-32b", [Input()])
+            self.assertEqual((raised.exception.status, raised.exception.is_final), (status, is_final))
+
     def test_a_connection_that_the_service_closed_is_replaced(self):
         body = b'{"outputs": [], "metadata": {"modelVersion": "prior@1", "omittedInputs": 0}}'
         with Answers(body) as url:

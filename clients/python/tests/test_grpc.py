@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import sys
+import time
 import unittest
 from concurrent import futures
 
@@ -12,18 +13,22 @@ try:
     import grpc
     from observation.v1 import observation_pb2
     from prediction.v1 import prediction_pb2
-
-    from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
 except ImportError:
     grpc = None
+else:
+    from trivet.grpc_client import CHANNEL_OPTIONS, GrpcClient
 
 from trivet import Input, Router, TrivetError  # noqa: E402
 
 from .service import Proxy, wait_until  # noqa: E402
 from .test_client import check_one_bad_event  # noqa: E402
+from .test_reporter import check_sent_in_parts  # noqa: E402
 
 #: Address of the gRPC port of a running Trivet.
 ADDRESS = os.environ.get("TRIVET_GRPC", "")
+#: Address of a service that takes messages of at most 20,000 bytes.
+SMALL_ADDRESS = os.environ.get("TRIVET_SMALL_GRPC", "")
+SMALL_PROXY = os.environ.get("TRIVET_SMALL_PROXY", "")
 needs_grpc = unittest.skipIf(grpc is None, "grpcio and protobuf are not installed, or gen/ is not generated")
 needs_service = unittest.skipUnless(ADDRESS, "TRIVET_GRPC is not set, for example 127.0.0.1:50051")
 
@@ -73,6 +78,18 @@ class ClientTest(unittest.TestCase):
         with refuse_every_call((("grpc-retry-pushback-ms", "7000"),)) as address, self.assertRaises(TrivetError) as raised:
             connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
         self.assertEqual((raised.exception.code, raised.exception.retry_after), ("resource_exhausted", 7.0))
+        self.assertFalse(raised.exception.is_final)
+
+    def test_a_message_that_is_too_large_is_never_taken(self):
+        with refuse_every_call(()) as address, self.assertRaises(TrivetError) as raised:
+            connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
+        self.assertTrue(raised.exception.is_final)
+
+    @unittest.skipUnless(SMALL_PROXY, "TRIVET_SMALL_PROXY is not set: a proxy that answers every call over HTTP/2 with 413")
+    def test_a_message_that_is_too_large_for_a_proxy_is_never_taken(self):
+        with self.assertRaises(TrivetError) as raised:
+            connect(self, SMALL_PROXY, deadline=10)[0].predict("qwen3-32b", [Input()])
+        self.assertEqual((raised.exception.status, raised.exception.is_final), (413, True))
 
 
 @needs_grpc
@@ -91,3 +108,24 @@ class ServiceTest(unittest.TestCase):
             client.deadline = 1.0
             proxy.lose_connections()
             wait_until(lambda: router.choose(500, ["10.0.0.1"]).model_version != "", seconds=20)
+
+    def test_a_service_that_comes_back_after_an_outage_is_found_within_seconds(self):
+        with Proxy(ADDRESS, is_away=True) as proxy:
+            client, _ = connect(self, proxy.address, deadline=0.1)
+            router = Router(client, "qwen3-32b")
+            self.addCleanup(router.close)
+            # Time is what it tests: with pauses that grow, the attempts of these seconds are over, and the next comes later than allowed.
+            end = time.monotonic() + 17
+            while time.monotonic() < end:
+                self.assertEqual(router.choose(500, ["10.0.0.1"]).model_version, "")
+                time.sleep(0.05)
+            proxy.come_back()
+            client.deadline = 1.0
+            wait_until(lambda: router.choose(500, ["10.0.0.1"]).model_version != "", seconds=6)
+
+
+@needs_grpc
+@unittest.skipUnless(SMALL_ADDRESS, "TRIVET_SMALL_GRPC is not set: a service that takes messages of at most 20,000 bytes")
+class SmallServiceTest(unittest.TestCase):
+    def test_a_batch_that_is_too_large_is_sent_in_parts(self):
+        check_sent_in_parts(self, connect(self, SMALL_ADDRESS)[0])

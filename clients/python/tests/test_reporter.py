@@ -2,12 +2,16 @@ import os
 import threading
 import time
 import unittest
+import uuid
 
-from trivet import Client, Reported, Reporter, Router, ReporterStats, TrivetError
+from trivet import Client, Input, Reported, Reporter, Router, ReporterStats, TrivetError
+from trivet.messages import at, dispatched, finished, first_token
 
 from .service import URL, needs_service, wait_until
 
 PREDICT_TOKEN = os.environ.get("TRIVET_PREDICT_TOKEN", "")
+#: Address of a service that takes at most 20,000 bytes at once.
+SMALL_URL = os.environ.get("TRIVET_SMALL_URL", "")
 
 
 class ReporterTest(unittest.TestCase):
@@ -40,6 +44,21 @@ class ReporterTest(unittest.TestCase):
                 reported = reporter.close()
                 self.assertEqual((reported.accepted, reporter.dropped), (0, 1))
                 self.assertEqual(reported.reasons, [f"{code}: away"])
+
+    def test_a_batch_that_is_too_large_is_halved_and_batches_grow_again(self):
+        client = Small(most=100)
+        reporter = Reporter(client, interval=60)
+        reporter.send([{"finished": {}}] * 700)
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (700, 0))
+        self.assertEqual(client.batches, [500, 250, 125, 62, 72, 82, 92, 102, 51, 61, 71, 81, 91, 37])
+
+    def test_one_event_that_is_refused_for_good_never_costs_the_others(self):
+        client = Small(bad={"finished": {"requestId": "bad"}})
+        reporter = Reporter(client, interval=60)
+        reporter.send([client.bad if index == 3 else {"finished": {}} for index in range(20)])
+        reported = reporter.close()
+        self.assertEqual((reported.accepted, reporter.dropped), (19, 1))
+        self.assertEqual(reported.reasons, ["invalid_argument: refused for good"])
 
     def test_goes_on_after_an_error_that_is_not_of_the_service(self):
         client = Broken()
@@ -93,6 +112,27 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
 
 
+def check_sent_in_parts(test, client):
+    """Reports more than the service takes at once."""
+    reporter = Reporter(client)
+    events, now = [], at(time.time())
+    for _ in range(200):
+        name = uuid.uuid4().hex
+        chosen = Input(server_ip="10.0.0.1", input_token_length=1000)
+        events += [dispatched(name, "python-client", chosen, now), first_token(name, 0.12), finished(name, 2.0, 181)]
+    reporter.send(events)
+    reported = reporter.close()
+    test.assertEqual((reported.accepted, reported.refused, reporter.dropped), (600, 0, 0))
+
+
+@unittest.skipUnless(SMALL_URL, "TRIVET_SMALL_URL is not set: a service that takes at most 20,000 bytes at once")
+class SmallServiceTest(unittest.TestCase):
+    def test_a_batch_that_is_too_large_is_sent_in_parts(self):
+        client = Client(SMALL_URL)
+        self.addCleanup(client.close)
+        check_sent_in_parts(self, client)
+
+
 @needs_service
 @unittest.skipUnless(PREDICT_TOKEN, "TRIVET_PREDICT_TOKEN is not set: a token with the scope predict alone")
 class RightsTest(unittest.TestCase):
@@ -109,6 +149,24 @@ class RightsTest(unittest.TestCase):
             wait_until(lambda: reporter.stats().dropped == 2)
         self.assertIn("permission_denied", reporter.stats().last_error)
         self.assertIn("permission_denied", logs.output[0])
+
+
+class Small:
+    """A client of a service that takes at most so many events at once, and never a bad one."""
+
+    deadline = 1.0
+
+    def __init__(self, most=500, bad=None):
+        self.most, self.bad = most, bad
+        self.batches = []
+
+    def report(self, events):
+        self.batches.append(len(events))
+        if len(events) > self.most:
+            raise TrivetError("resource_exhausted", "too large")
+        if self.bad in events:
+            raise TrivetError("invalid_argument", "refused for good")
+        return Reported(len(events), 0)
 
 
 class Broken:

@@ -3,7 +3,7 @@ import threading
 import unittest
 from fractions import Fraction
 
-from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError
+from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError, messages
 from trivet.load import EXPLORE_AFTER, FORGET_AFTER, LONGEST_REQUEST, Load
 
 from .service import URL, Answers, Silent, needs_service
@@ -12,7 +12,7 @@ POOL = ["10.0.0.1", "10.0.0.2"]
 
 
 class Recorder:
-    """A client that answers as it is told and keeps what it is asked and told."""
+    """A client that gives a fixed answer, and keeps what it is asked and what is reported."""
 
     deadline = 5.0
 
@@ -177,6 +177,16 @@ class RouterTest(unittest.TestCase):
         asked = client.asked[1][0]
         numbers = (asked.num_request_waiting, asked.kv_cache_usage, asked.input_token_length, asked.inflight_tokens)
         self.assertEqual([repr(one) for one in numbers], ["4", "0.5", "1000", "1000"])
+
+    def test_rounds_to_what_messages_can_have(self):
+        client = Recorder({"10.0.0.1": 10.0})
+        router = create_router(client, self)
+        router.set_metrics("10.0.0.1", waiting=1e12)
+        router.choose(312.75, POOL[:1])
+        router.choose(float("nan"), POOL[:1])
+        numbers = [(asked[0].num_request_waiting, asked[0].input_token_length) for asked in client.asked]
+        self.assertEqual(numbers, [(2**31 - 1, 313), (2**31 - 1, 0)])
+        self.assertEqual(messages.finished("r", 2.0, 180.6)["finished"]["outputTokens"], 181)
 
     def test_needs_a_candidate_and_possible_metrics(self):
         router = create_router(Recorder(), self)

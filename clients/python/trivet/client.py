@@ -23,13 +23,23 @@ _Decoded = TypeVar("_Decoded")
 class TrivetError(Exception):
     """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol.
 
-    `retry_after` is the time in seconds after which the service wants the next try, 0 when it does not say.
+    `retry_after` is the time in seconds after which the service wants the next try, 0 when it does not say. `status` is that of
+    HTTP, 0 without one.
     """
 
-    def __init__(self, code: str, message: str, retry_after: float = 0.0) -> None:
+    def __init__(self, code: str, message: str, retry_after: float = 0.0, status: int = 0) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.retry_after = min(retry_after, _LONGEST_RETRY_AFTER)
+        self.status = status
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the service never takes the message: it cannot read it, or the message is too large."""
+        if self.status != 0:
+            return self.status in (400, 413)
+        # Over gRPC, a lack of room has the code of a message that is too large, and says when to try again.
+        return self.code == "invalid_argument" or (self.code == "resource_exhausted" and self.retry_after == 0)
 
 
 class _HttpAnswer(NamedTuple):
@@ -154,10 +164,12 @@ def _read(answer: _HttpAnswer, decode: Callable[[Any], _Decoded]) -> _Decoded:
     try:
         value = json.loads(answer.content)
     except ValueError as error:
-        raise TrivetError("unknown", f"the answer with status {answer.status} is not JSON", retry_after) from error
+        reason = f"the answer with status {answer.status} is not JSON"
+        raise TrivetError("unknown", reason, retry_after, answer.status) from error
     if answer.status != 200:
         refusal = value if isinstance(value, dict) else {}
-        raise TrivetError(str(refusal.get("code", "unknown")), str(refusal.get("message", value)), retry_after)
+        code, message = str(refusal.get("code", "unknown")), str(refusal.get("message", value))
+        raise TrivetError(code, message, retry_after, answer.status)
     try:
         return decode(value)
     except (LookupError, TypeError, ValueError) as error:

@@ -14,11 +14,16 @@ _REPORT_SECONDS = 10.0
 
 #: Options for the channel. A ping every 10 s finds out within 15 s that the service is gone without having closed its
 #: connections, as after a power failure. The system alone would take some 15 minutes, and each call its whole deadline.
+#: A service that comes back is found within some two seconds. gRPC alone waits up to two minutes between its attempts.
 CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # An attempt may take as long too: with less, a busy service might never be reached.
+    ("grpc.min_reconnect_backoff_ms", 2000),
 )
 
 
@@ -81,10 +86,17 @@ class GrpcClient:
         try:
             return method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
-            raise TrivetError(error.code().name.lower(), error.details() or "", _read_retry_after(error)) from error
+            raise _to_trivet_error(error) from error
         except ValueError as error:
             # The channel is closed.
             raise TrivetError("unavailable", str(error)) from error
+
+
+def _to_trivet_error(error: Any) -> TrivetError:
+    code, details = error.code(), error.details() or ""
+    # gRPC has no code for the 413 with which a proxy refuses what is too large.
+    status = 413 if code is grpc.StatusCode.UNKNOWN and "413" in details else 0
+    return TrivetError(code.name.lower(), details, _read_retry_after(error), status)
 
 
 def _read_retry_after(error: Any) -> float:

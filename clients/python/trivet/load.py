@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .messages import Input, Prediction
+from .messages import Input, Prediction, to_int32
 
 #: Weight of the time to the first token beside the rest of the answer.
 TTFT_WEIGHT = 6
@@ -122,10 +122,10 @@ class Load:
             pod_type=candidate.pod_type,
             input_token_length=prompt_tokens,
             prefix_cache_score=candidate.prefix_cache_score,
-            num_request_waiting=waiting,
+            num_request_waiting=to_int32(waiting),
             num_request_running=server.under_way,
             kv_cache_usage=0.0 if metrics is None else metrics.kv_cache_usage,
-            inflight_tokens=server.tokens,
+            inflight_tokens=to_int32(server.tokens),
             server_ip=candidate.address,
         )
 

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Protocol, Sequence, TypeV
 
 #: Reasons that a `Reported` keeps.
 MAX_REASONS = 100
+_MAX_INT32 = 2**31 - 1
 _Encoded = TypeVar("_Encoded")
 
 
@@ -149,10 +150,16 @@ def first_token(request_id: str, ttft_seconds: float) -> Event:
 
 def finished(request_id: str, elapsed_seconds: float, output_tokens: int) -> Event:
     """The answer ended just now, `elapsed_seconds` after its first token."""
-    event: Event = {"requestId": request_id, "outputTokens": output_tokens, "at": at(time.time())}
-    if output_tokens > 1:
-        event["tpotMillis"] = elapsed_seconds * 1000 / (output_tokens - 1)
+    tokens = to_int32(output_tokens)
+    event: Event = {"requestId": request_id, "outputTokens": tokens, "at": at(time.time())}
+    if tokens > 1:
+        event["tpotMillis"] = elapsed_seconds * 1000 / (tokens - 1)
     return {"finished": event}
+
+
+def to_int32(value: float) -> int:
+    """Rounds for an int32 of a message: the JSON API refuses a whole call because of any other number. NaN becomes 0."""
+    return 0 if math.isnan(value) else int(round(max(-_MAX_INT32, min(value, _MAX_INT32))))
 
 
 def check_amount(name: str, value: float) -> float:

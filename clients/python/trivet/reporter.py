@@ -14,10 +14,11 @@ from .client import TrivetError
 from .messages import MAX_REASONS, Asker, Event, Reported
 
 _BATCH = 500
+#: How many events more the next full batch may have, after one was refused and sent again in halves.
+_BATCH_GROWTH = 10
 #: Pauses between tries double up to here.
 _LONGEST_PAUSE = 10.0
-#: What no later try can change. Not "unimplemented": gRPC makes it of the 404 of a proxy without a route.
-_FINAL_CODES = ("invalid_argument", "permission_denied", "unauthenticated")
+_NOT_ALLOWED = ("permission_denied", "unauthenticated")
 _LOG_EVERY = 60.0
 _logger = logging.getLogger("trivet")
 
@@ -48,6 +49,7 @@ class Reporter:
         self._events: Deque[Event] = deque()
         self._changed = threading.Condition()
         self._closing = threading.Event()
+        self._batch_limit = _BATCH
         self._give_up_at = 0.0
         #: Seconds to the next try after a failure, at least; 0 after a success.
         self._pause = 0.0
@@ -62,7 +64,7 @@ class Reporter:
             room = 0 if self._closing.is_set() else self._capacity - len(self._events)
             self._events.extend(events[:room])
             self.dropped += max(0, len(events) - room)
-            if len(self._events) >= _BATCH:
+            if len(self._events) >= self._batch_limit:
                 self._changed.notify()
 
     def stats(self) -> ReporterStats:
@@ -87,7 +89,7 @@ class Reporter:
     def _run(self) -> None:
         while self._wait():
             with self._changed:
-                batch = [self._events[i] for i in range(min(_BATCH, len(self._events)))]
+                batch = [self._events[i] for i in range(min(self._batch_limit, len(self._events)))]
             if batch:
                 self._settle(batch)
             elif self._closing.is_set():
@@ -98,7 +100,7 @@ class Reporter:
         if self._pause > 0:
             return self._wait_to_try_again()
         with self._changed:
-            if not self._closing.is_set() and len(self._events) < _BATCH:
+            if not self._closing.is_set() and len(self._events) < self._batch_limit:
                 self._changed.wait(self._interval)
         return True
 
@@ -113,19 +115,30 @@ class Reporter:
         return True
 
     def _settle(self, batch: List[Event]) -> None:
-        """Sends a batch; keeps it when the service is away."""
         try:
             self._count(self._client.report(batch))
+            self._forget(batch)
+            if len(batch) == self._batch_limit:
+                self._batch_limit = min(self._batch_limit + _BATCH_GROWTH, _BATCH)
+            self._pause = 0.0
         except TrivetError as error:
-            if error.code not in _FINAL_CODES:
-                self._pause = self._next_pause(error)
-                self._warn(str(error))
-                return
-            self._drop(batch, str(error))
+            self._settle_failure(batch, error)
         except Exception as error:  # noqa: BLE001 (without this thread, nothing is reported any more)
             self._drop(batch, repr(error))
-        self._pause = 0.0
-        self._forget(batch)
+            self._pause = 0.0
+
+    def _settle_failure(self, batch: List[Event], error: TrivetError) -> None:
+        """Halves a batch that was refused for good, and drops an event that was refused alone. Keeps what a later try can bring."""
+        if error.is_final and len(batch) > 1:
+            self._batch_limit, self._pause = len(batch) // 2, 0.0
+            return
+        is_forbidden = error.code in _NOT_ALLOWED
+        if error.is_final or is_forbidden:
+            self._drop(batch, str(error))
+        else:
+            self._warn(str(error))
+        tries_at_once = is_forbidden or (error.is_final and self._closing.is_set())
+        self._pause = 0.0 if tries_at_once else self._next_pause(error)
 
     def _next_pause(self, error: TrivetError) -> float:
         """Longer after each failure, and of a random length, so that gateways do not come back all at once."""
@@ -141,9 +154,10 @@ class Reporter:
             self._warn(reported.reasons[0] if reported.reasons else "refused")
 
     def _drop(self, batch: List[Event], reason: str) -> None:
-        """The service will never take this batch."""
+        """The service never takes these events."""
         with self._changed:
             self.dropped += len(batch)
+        self._forget(batch)
         self.reported.reasons = (self.reported.reasons + [reason])[-MAX_REASONS:]
         self._warn(reason)
 

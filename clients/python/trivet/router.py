@@ -100,10 +100,10 @@ class Router:
             raise ValueError("Cannot choose a server: there are no candidates")
         named = [Candidate(one) if isinstance(one, str) else one for one in candidates]
         with self._lock:
-            return named, self._load.ask(int(prompt_tokens), named)
+            return named, self._load.ask(messages.to_int32(prompt_tokens), named)
 
     def _predict(self, inputs: Sequence[Input], settled: threading.Lock) -> Answer:
-        # Whoever takes the lock first decides how the request counts: this call, or the deadline that passed before it.
+        # The first to take the lock decides how the request counts: this call, or the deadline that passed before it.
         if time.monotonic() < self._ask_again_at:
             raise TrivetError("unavailable", "the last predictions failed")
         try:

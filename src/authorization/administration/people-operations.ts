@@ -127,7 +127,10 @@ export const changeRole = describeOperation({
 export function implementPeople(dependencies: PeopleDependencies): Implementation[] {
   const { store } = dependencies;
   return [
-    implement(listPeople, (input) => listPage(dependencies, input)),
+    implement(listPeople, async (input) => {
+      const { people, next } = await searchPeople(store, input);
+      return { people: people.map(toPerson), next };
+    }),
     implement(showPerson, async (input) => toPerson(await findPersonState(store, input.login))),
     implement(addPerson, async (input, { actor }) => {
       const user = await createPerson(dependencies, actor, input);
@@ -157,12 +160,4 @@ export function implementPeople(dependencies: PeopleDependencies): Implementatio
       return { login: input.login, endedAccess: await setAdministrator(dependencies, actor, input) };
     }),
   ];
-}
-
-type Search = z.output<typeof listPeople.input>;
-
-async function listPage({ store }: PeopleDependencies, { limit, ...search }: Search) {
-  const found = await searchPeople(store, { ...search, limit: limit + 1 });
-  const people = found.slice(0, limit);
-  return { people: people.map(toPerson), next: found.length > limit ? (people.at(-1)?.login ?? null) : null };
 }

@@ -52,26 +52,37 @@ export interface PeopleSearch {
   readonly limit: number;
 }
 
+export interface FoundPeople {
+  /** At most `limit`, in the order of their logins. */
+  readonly people: UserState[];
+  /** The login to go on after; null at the end. */
+  readonly next: string | null;
+}
+
 /** Rows that one statement reads of a search whose rows are compared here. */
 const BATCH_SIZE = 500;
+/** A search ends when it has read this many rows to compare, with what it has found. */
+const MAX_READ = 2000;
 /** A letter that is written in two cases, but for A to Z. */
 const OTHER_LETTER = /[^\P{Changes_When_Casemapped}A-Za-z]/u;
 
 export async function searchPeople(
   store: Store,
   { q = '', state, after = '', limit }: PeopleSearch,
-): Promise<UserState[]> {
+): Promise<FoundPeople> {
   const text = q.trim();
   const pattern = `%${Array.from(text, toPattern).join('')}%`;
-  const batchSize = OTHER_LETTER.test(text) ? Math.max(limit, BATCH_SIZE) : limit;
-  const found: PersonRow[] = [];
-  for (let last = loginKey(after); ; ) {
-    const rows = await store.read(searchSql, [last, pattern, state ?? '', batchSize]);
-    found.push(...rows.filter((row) => hasText(row, text)));
-    if (found.length >= limit || rows.length < batchSize) break;
-    last = loginKey(rows.at(-1)?.login ?? '');
+  const batchSize = OTHER_LETTER.test(text) ? Math.max(limit + 1, BATCH_SIZE) : limit + 1;
+  const people: UserState[] = [];
+  let last = after;
+  for (let read = 0; read < MAX_READ; read += batchSize) {
+    const rows = await store.read(searchSql, [loginKey(last), pattern, state ?? '', batchSize]);
+    people.push(...rows.filter((row) => hasText(row, text)).map(toUserState));
+    if (people.length > limit) return { people: people.slice(0, limit), next: people[limit - 1]?.login ?? null };
+    if (rows.length < batchSize) return { people, next: null };
+    last = rows.at(-1)?.login ?? '';
   }
-  return found.slice(0, limit).map(toUserState);
+  return { people, next: last };
 }
 
 /** The character in a LIKE pattern: `_` is any character. */

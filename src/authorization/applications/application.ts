@@ -22,6 +22,8 @@ import {
 export interface Actor {
   readonly userId: string | undefined;
   readonly address?: string | undefined;
+  /** The application that holds the caller's token, unless the person made the token. */
+  readonly clientId?: string | undefined;
 }
 
 export interface CreatedApplication {
@@ -167,7 +169,12 @@ function createAuditStatement(
   { clientId, ownerId, name }: Application,
   { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
 ) {
-  const details = { name, ...(actor.userId === undefined ? BY_COMMAND : {}) };
+  const details = {
+    name,
+    ...(actor.userId === undefined ? BY_COMMAND : {}),
+    // The event's own client is the application that changed.
+    ...(actor.clientId === undefined ? {} : { by_client: actor.clientId }),
+  };
   return auditStatement(
     { kind, userId: ownerId, actorId: actor.userId, clientId, address: actor.address, details },
     nowMs,

@@ -29,6 +29,8 @@ export const signInMessages = {
     again: 'This change needs a sign-in within the last half hour. Sign in again.',
     againForApplication: (login: string) =>
       `You are signed in as ${login}. To go on, sign in again, or as another person.`,
+    expectsAnother: (login: string) =>
+      `You are signed in as ${login}. The application expects another account: sign in to that one.`,
     busy: (seconds: number) =>
       `Too many people are signing in right now. Try again in ${plural(seconds, 'second', 'seconds')}.`,
     wait: (seconds: number) =>

@@ -16,7 +16,7 @@ import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
 import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
-import type { Session, SignIn } from '../sign-in/sign-in.ts';
+import type { Session, SignIn, SignInOptions } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
   AUTHORIZE_PATH,
@@ -143,10 +143,11 @@ async function answerRequest(
   const messages = readMessages(c);
   const hinted = await findHintedPerson(dependencies, checked);
   const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
-  if (session === undefined || mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
-    return sendToSignIn(dependencies, c, { ...checked, isAgain: session !== undefined });
-  if (isOther && hinted.userId !== undefined)
-    throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
+  const expectsAnother = isOther && hinted.userId !== undefined;
+  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, isAgain: false });
+  if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
+    return sendToSignIn(dependencies, c, { ...checked, isAgain: true, expectsAnother });
+  if (expectsAnother) throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && needsNoConsent({ request, application }, consent))
@@ -161,7 +162,9 @@ async function answerRequest(
     redirectUri: request.redirectUri,
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
-    switchAccountUrl: formatRequestPath(checked.query, { prompt: 'select_account' }),
+    // Another account than that of the hint could only be refused.
+    switchAccountUrl:
+      hinted?.userId === undefined ? formatRequestPath(checked.query, { prompt: 'select_account' }) : undefined,
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
@@ -200,19 +203,22 @@ function mustSignInAgain(
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
+/** Why a session that is there already is not enough. */
+type RefusedSession = Pick<SignInOptions, 'isAgain' | 'expectsAnother'>;
+
 function sendToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, isAgain }: CheckedRequest & { readonly isAgain: boolean },
+  { request, query, ...session }: CheckedRequest & RefusedSession,
 ): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, isAgain });
+  return redirectToSignIn(dependencies, c, { ...session, redirectUri: request.redirectUri, query });
 }
 
 function redirectToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { redirectUri, query, isAgain }: Pick<RefusedRequest, 'redirectUri' | 'query'> & { readonly isAgain: boolean },
+  { redirectUri, query, isAgain, expectsAnother }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
 ): Response {
   // Every request, not only one with prompt=login: max_age and select_account need the mark too.
   const mark = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
@@ -220,6 +226,7 @@ function redirectToSignIn(
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
     isAgain,
+    expectsAnother,
   });
 }
 

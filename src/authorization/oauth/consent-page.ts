@@ -18,7 +18,7 @@ export function renderConsentPage(messages: Messages, view: ConsentView): Html {
 <h1>${t.title(application.name)}</h1>
 <p class="soft">${describeOrigin(messages, view)}</p>
 </div>
-<p><strong>${application.name}</strong> ${t.asks}${messages.marks.comma}<strong>${user.login}</strong>${messages.marks.stop}<a href="${view.switchAccountUrl}">${t.another}</a></p>
+<p><strong>${application.name}</strong> ${t.asks}${messages.marks.comma}<strong>${user.login}</strong>${messages.marks.stop}${view.switchAccountUrl === undefined ? '' : html`<a href="${view.switchAccountUrl}">${t.another}</a>`}</p>
 ${application.description ? html`<p class="soft">${application.description}</p>` : ''}
 <section aria-labelledby="may">
 <h2 id="may">${t.may}</h2>

@@ -37,8 +37,8 @@ export interface ConsentView {
   readonly request: string;
   /** Where the form posts to, with the fields `csrf_token`, `request` and `decision` = `allow` or `deny`. */
   readonly action: string;
-  /** Where "use another account" leads. */
-  readonly switchAccountUrl: string;
+  /** Where "use another account" leads; undefined if the application expects this account. */
+  readonly switchAccountUrl: string | undefined;
 }
 
 export interface ConsentFacts {
@@ -50,7 +50,7 @@ export interface ConsentFacts {
   readonly redirectUri: string | undefined;
   readonly request: string;
   readonly action: string;
-  readonly switchAccountUrl: string;
+  readonly switchAccountUrl: string | undefined;
 }
 
 export async function createConsentView(dependencies: ProtocolDependencies, facts: ConsentFacts): Promise<ConsentView> {

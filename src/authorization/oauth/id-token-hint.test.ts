@@ -76,6 +76,40 @@ const cases: Case[] = [
     },
   ],
   [
+    'the sign-in page says in both languages that the application expects another account than that of the session',
+    async (bench) => {
+      const { server } = bench;
+      const { person, other, fields } = await prepareTwo(bench);
+      const page = `${server.url}${(await authorize(server, other.cookie, fields)).headers.get('location')}`;
+      for (const [language, sentence] of [
+        ['en', 'The application expects another account'],
+        ['zh-CN', '该应用需要另一个账号'],
+      ] as const) {
+        const { text } = await request(page, { headers: { cookie: other.cookie, 'accept-language': language } });
+        assert.ok(text.includes(sentence), text);
+      }
+      const again = await authorize(server, person.cookie, { ...fields, prompt: 'login' });
+      const { text } = await request(`${server.url}${again.headers.get('location')}`, {
+        headers: { cookie: person.cookie },
+      });
+      assert.match(text, /sign in again, or as another person/);
+    },
+  ],
+  [
+    'the consent page leads to no other account, which could only be refused',
+    async (bench) => {
+      const { person, fields } = await prepareTwo(bench);
+      const { id_token_hint: _hint, ...without } = fields;
+      for (const [asked, leads] of [
+        [fields, false],
+        [without, true],
+      ] as const) {
+        const { status, text } = await authorize(bench.server, person.cookie, { ...asked, prompt: 'consent' });
+        assert.deepEqual([status, text.includes('Use another account')], [200, leads]);
+      }
+    },
+  ],
+  [
     'a hint that is no identity token of this client is invalid_request',
     async (bench) => {
       const { server } = bench;

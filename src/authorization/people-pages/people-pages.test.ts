@@ -130,7 +130,7 @@ forEachEngine('of two administrators who take the rights from each other at once
       setAdministrator(dependencies, COMMAND_LINE, { login: first!.login, isAdmin: false }),
       disablePerson(dependencies, COMMAND_LINE, second!.login),
     ]);
-    const left = await searchPeople(store, { state: 'admin', limit: 10 });
+    const { people: left } = await searchPeople(store, { state: 'admin', limit: 10 });
     assert.equal(left.filter(({ disabledAtMs }) => disabledAtMs === null).length, 1, JSON.stringify(outcomes));
     for (const login of [first!.login, second!.login])
       await disablePerson(dependencies, COMMAND_LINE, login).catch(() => {});

@@ -8,10 +8,9 @@ import { findDone } from '../../pages/signed-in-pages.ts';
 import type { AccountPages, PageRequest, Submission } from '../account-pages/account-pages.ts';
 import { checkAdmin } from '../account-pages/activity-routes.ts';
 import { redirectWithSecret } from '../account-pages/shown-once.ts';
-import type { User } from '../accounts/user-store.ts';
 import { invitePerson } from '../administration/invite-people.ts';
 import { createPerson } from '../administration/manage-people.ts';
-import { PERSON_STATES, searchPeople } from '../administration/people-store.ts';
+import { type FoundPeople, PERSON_STATES, searchPeople, type UserState } from '../administration/people-store.ts';
 import { toPerson } from '../administration/person.ts';
 import { writeMail } from '../messages/mails.ts';
 import { readMessages } from '../messages/messages.ts';
@@ -70,12 +69,23 @@ const COLUMNS = [
 ] as const;
 
 async function* readAll(store: AccountPages['context']['store'], filter: PeopleFilter) {
-  for (let after = ''; ; ) {
-    const people = await searchPeople(store, { ...filter, after, limit: EXPORT_PAGE_SIZE });
-    yield people.map((user) => ({ ...toPerson(user) }));
-    if (people.length < EXPORT_PAGE_SIZE) return;
-    after = people.at(-1)?.login ?? '';
+  for (let after: string | null = ''; after !== null; ) {
+    const found: FoundPeople = await searchPeople(store, { ...filter, after, limit: EXPORT_PAGE_SIZE });
+    yield found.people.map((user) => ({ ...toPerson(user) }));
+    after = found.next;
   }
+}
+
+/** Goes on where a search ends before a page is full: an empty page that is not the last would look like the last. */
+async function readPage(store: AccountPages['context']['store'], filter: PeopleFilter, after: string) {
+  const people: UserState[] = [];
+  let next: string | null = after;
+  while (next !== null && people.length < PAGE_SIZE) {
+    const found: FoundPeople = await searchPeople(store, { ...filter, after: next, limit: PAGE_SIZE - people.length });
+    people.push(...found.people);
+    next = found.next;
+  }
+  return { people, next };
 }
 
 function readFilter(c: Context<HttpEnv>): PeopleFilter {
@@ -157,12 +167,11 @@ async function showPeople(
   const t = messages.users;
   const filter = readFilter(c);
   const canMail = context.mailer !== undefined;
-  const found = await searchPeople(context.store, { ...filter, after: c.req.query('after'), limit: PAGE_SIZE + 1 });
-  const people = found.slice(0, PAGE_SIZE);
+  const { people, next } = await readPage(context.store, filter, c.req.query('after') ?? '');
   const content = renderPeople(messages, {
     people,
     filter,
-    next: found.length > PAGE_SIZE ? pathAfter(filter, people) : undefined,
+    next: next === null ? undefined : PEOPLE + formatFilter(filter, { after: next }),
     csrfToken: session.csrfToken,
     values: values ?? { login: '', name: '', email: '', way: canMail ? 'mail' : 'show' },
     mistake,
@@ -170,8 +179,4 @@ async function showPeople(
     canMail,
   });
   return show({ title: t.title, here: PEOPLE, at: PEOPLE, content }, { status: mistake ? 422 : 200 });
-}
-
-function pathAfter(filter: PeopleFilter, people: readonly User[]): string {
-  return PEOPLE + formatFilter(filter, { after: people.at(-1)?.login ?? '' });
 }

@@ -12,6 +12,8 @@ export interface Flow {
   readonly leadsToClient: boolean;
   /** The page behind refuses a session that is there already, so nothing leads there without a sign-in. */
   readonly isAgain: boolean;
+  /** It refuses that session because the application expects another account. */
+  readonly expectsAnother: boolean;
   /** The hidden fields with which the next page continues the flow. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
 }
@@ -19,21 +21,29 @@ export interface Flow {
 const HOME = '/';
 const AUTHORIZATION = '/oauth/authorize?';
 const CLIENT = 'client';
+/** Values of the hidden field `again`. */
 const AGAIN = 'yes';
+const ANOTHER = 'another';
 
 interface FlowOptions {
   readonly leadsToClient?: boolean | undefined;
   readonly isAgain?: boolean | undefined;
+  /** Means `isAgain` too. */
+  readonly expectsAnother?: boolean | undefined;
 }
 
 /** A path that cannot be returned to, such as one that is too long, is replaced by the first page. */
 export function createFlow(
   cipher: SecretCipher,
   path: string,
-  { leadsToClient = false, isAgain = false }: FlowOptions = {},
+  { leadsToClient = false, isAgain = false, expectsAnother = false }: FlowOptions = {},
 ): Flow {
   const returnTo = parseReturnTo(path) ?? HOME;
-  return toFlow(returnTo, { toClient: leadsToClient ? encryptPermission(cipher, returnTo) : undefined, isAgain });
+  const again = isAgain ? AGAIN : undefined;
+  return toFlow(returnTo, {
+    toClient: leadsToClient ? encryptPermission(cipher, returnTo) : undefined,
+    again: expectsAnother ? ANOTHER : again,
+  });
 }
 
 /** Reads the flow from the query or the form of a page. A path outside this service is replaced by the first page. */
@@ -41,21 +51,23 @@ export function readFlow(cipher: SecretCipher, fields: URLSearchParams): Flow {
   const returnTo = parseReturnTo(fields.get('return_to')) ?? HOME;
   const toClient = fields.get('to_client') ?? undefined;
   const isPermitted = toClient !== undefined && isFromService(cipher, returnTo, toClient);
-  return toFlow(returnTo, { toClient: isPermitted ? toClient : undefined, isAgain: fields.get('again') === AGAIN });
+  const again = [AGAIN, ANOTHER].find((value) => value === fields.get('again'));
+  return toFlow(returnTo, { toClient: isPermitted ? toClient : undefined, again });
 }
 
 function toFlow(
   returnTo: string,
-  { toClient, isAgain }: { readonly toClient: string | undefined; readonly isAgain: boolean },
+  { toClient, again }: { readonly toClient: string | undefined; readonly again: string | undefined },
 ): Flow {
   return {
     returnTo,
     leadsToClient: toClient !== undefined,
-    isAgain,
+    isAgain: again !== undefined,
+    expectsAnother: again === ANOTHER,
     hidden: {
       return_to: returnTo === HOME ? undefined : returnTo,
       to_client: toClient,
-      again: isAgain ? AGAIN : undefined,
+      again,
     },
   };
 }

@@ -186,7 +186,12 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     login,
     mistake: refused,
     done,
-    current: session && { login: session.user.login, path: flow.returnTo, isAgain: flow.isAgain },
+    current: session && {
+      login: session.user.login,
+      path: flow.returnTo,
+      isAgain: flow.isAgain,
+      expectsAnother: flow.expectsAnother,
+    },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
     canMail: context.mailer !== undefined,
     missing: await findMissing(context.store),

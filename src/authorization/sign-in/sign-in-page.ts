@@ -18,6 +18,7 @@ interface CurrentSession {
   readonly path: string;
   /** The page that the sign-in leads to does not accept this session: the person has to sign in again. */
   readonly isAgain: boolean;
+  readonly expectsAnother: boolean;
 }
 
 export interface SignInView {
@@ -69,6 +70,7 @@ function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
 
 function renderCurrent(messages: Messages, current: CurrentSession, application: string | undefined): Html {
   const t = messages.signIn;
+  if (current.expectsAnother) return html`<p class="notice">${t.expectsAnother(current.login)}</p>`;
   if (current.isAgain)
     return html`<p class="notice">${application === undefined ? t.again : t.againForApplication(current.login)}</p>`;
   return html`<p class="notice">${t.current(current.login)} <a href="${current.path}">${t.goOn}</a></p>`;

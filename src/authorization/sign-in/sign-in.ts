@@ -37,6 +37,8 @@ export interface SignInOptions {
   readonly leadsToClient?: boolean | undefined;
   /** A session that is there already is not enough. */
   readonly isAgain?: boolean | undefined;
+  /** That session is of another person than the client expects. */
+  readonly expectsAnother?: boolean | undefined;
 }
 
 export function createSignIn(dependencies: SignInContextDependencies): SignIn {

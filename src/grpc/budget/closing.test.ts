@@ -6,7 +6,7 @@ import { endSocket, endSocketAfterFault, endSocketSoon } from './closing.ts';
 
 for (const end of [endSocket, endSocketSoon, endSocketAfterFault])
   test(`${end.name}() waits no longer for a connection that has closed`, async (t) => {
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     t.after(() => mock.timers.reset());
     using pair = await openSocketPair();
     const { client, accepted } = pair;

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 
 /** For the client to read more of the last answers, and then to close its side. */
 const END_MS = 5000;
+const CHECK_MS = 1000;
 /** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
 /** A client that keeps sending meanwhile is not reading. */
@@ -10,10 +11,14 @@ const DISCARD_BYTES = 1_048_576;
 
 /** Closes without waiting for a client that does not close its side. Its reader must be stopped: late bytes are discarded. */
 export function endSocket(socket: Socket): void {
-  if (socket.writableEnded) return;
   discardLateBytes(socket);
-  socket.setTimeout(END_MS, () => socket.destroy());
-  socket.end(() => destroyAfter(socket, END_MS));
+  destroyUnread(socket);
+  socket.end();
+}
+
+/** The client sends nothing more. It may read for a while. */
+export function endHalfOpenLater(socket: Socket): void {
+  destroyAfter(socket, END_MS);
 }
 
 /** Ends as soon as what was written is sent. */
@@ -39,6 +44,28 @@ function discardLateBytes(socket: Socket): void {
     if (discardable < 0) socket.destroy();
   });
   socket.resume();
+}
+
+/** Destroys once the client has taken nothing for a while. A timeout of the socket would begin again with each byte that comes. */
+function destroyUnread(socket: Socket): void {
+  let unsent = countUnsent(socket);
+  let unreadMs = 0;
+  const timer = setInterval(() => {
+    const left = countUnsent(socket);
+    unreadMs = left < unsent ? 0 : unreadMs + CHECK_MS;
+    unsent = left;
+    if (unreadMs >= END_MS) socket.destroy();
+  }, CHECK_MS).unref();
+  socket.once('close', () => clearInterval(timer));
+}
+
+/** Node has the length of the queue, and does not document it. Without it, a long write is seen at its end alone. */
+interface QueuedSocket extends Socket {
+  readonly _handle?: { readonly writeQueueSize?: number } | null;
+}
+
+function countUnsent(socket: QueuedSocket): number {
+  return socket.writableLength + (socket._handle?.writeQueueSize ?? 0);
 }
 
 /** A connection that has closed is kept no longer: thousands a second may come and go. */

@@ -5,10 +5,19 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
-import { clientStream, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import {
+  checkOthersAreAnswered,
+  clientStream,
+  echoMethods,
+  HELLO,
+  SERVICE,
+  startGrpcServer,
+} from '../../../test/support/grpc/grpc-server.ts';
 import {
   block,
+  CONTINUATION,
   DATA,
   frame,
   frameMessage,
@@ -155,6 +164,32 @@ test('calls that only wait count for the memory too, and those of who has most e
   await honest.settle();
   assert.equal(honest.endOf(1), undefined);
   for (const client of [honest, ...attackers]) client.socket.destroy();
+});
+
+test('the headers that a waiting call keeps count for the memory', async () => {
+  await using running = await startGrpcServer(methods, { maxMessageBytes: 100_000, bufferBytes: MEBIBYTE });
+  const client = await FlowClient.connect(running.server.port);
+  const long = encodeHeaderBlock([['authorization', `Bearer ${'x'.repeat(12_000)}`]]);
+  const head = Buffer.concat([block('/grpc.health.v1.Health/Watch'), long]);
+  const ids = odd(200);
+  for (const id of ids) client.send(frame(HEADERS, 4, id, head), frame(DATA, 1, id, frameMessage(Buffer.alloc(0))));
+  await client.settle();
+  const ended = ids.flatMap((id) => client.endOf(id) ?? []);
+  assert.ok(ended.length > 100, `${ended.length} calls were ended`);
+  for (const { payload } of ended) assert.match(String(payload), /grpc-status.8/s);
+  client.socket.destroy();
+});
+
+test('header blocks that do not come to their end count for the memory, and others are answered', async () => {
+  await using running = await startGrpcServer(methods, { maxMessageBytes: 100_000, bufferBytes: MEBIBYTE });
+  const attackers = await Promise.all(Array.from({ length: 60 }, () => FlowClient.connect(running.server.port)));
+  for (const attacker of attackers) {
+    const parts = [frame(HEADERS, 0, 1, Buffer.alloc(16_000)), frame(CONTINUATION, 0, 1, Buffer.alloc(16_000))];
+    attacker.send(...parts);
+  }
+  await waitUntil(() => attackers.filter(({ isClosed }) => isClosed).length > 20);
+  await checkOthersAreAnswered(running);
+  for (const { socket } of attackers) socket.destroy();
 });
 
 test('calls without a deadline whose message does not come to its end do', async () => {

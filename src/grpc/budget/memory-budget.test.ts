@@ -14,7 +14,7 @@ function countEnded({ calls, bytes }: { readonly calls: number; readonly bytes: 
   const budget = new MemoryBudget(calls * bytes, () => 0);
   let ended = 0;
   const account = budget.createAccount({
-    network: { connections: 1, reservedBytes: 0 },
+    network: { connections: 1, reservedBytes: 0, site: { connections: 1 } },
     shed: () => {
       ended += 1;
       account.give(bytes);

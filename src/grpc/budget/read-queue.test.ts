@@ -12,6 +12,7 @@ test('a read is freed when its use throws', async () => {
     socket: pair.accepted,
     share: new Share(new Turns(performance.now.bind(performance)), () => {}),
     countGarbage: () => {},
+    onEnd: () => {},
     use(chunk) {
       used.push(chunk);
       throw new Error('not a frame');
@@ -36,6 +37,7 @@ test('a read of which a part waits for its turn is freed when its connection sto
     socket: pair.accepted,
     share,
     countGarbage: () => {},
+    onEnd: () => {},
     use(chunk) {
       used.push(chunk);
       share.spend(1_000_000);

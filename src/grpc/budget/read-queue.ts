@@ -14,6 +14,8 @@ export interface ReadQueueDependencies {
   /** Called when the bytes that were read are used, as far as the share of this turn allows. */
   readonly onPause: () => void;
   readonly onFault: (error: unknown) => void;
+  /** Called once when the client has ended its side, and all that it sent is used. */
+  readonly onEnd: () => void;
 }
 
 /** Chunks of up to 64 KiB that are read ahead at most. Keeping one costs less than pausing and resuming the socket. */
@@ -30,6 +32,8 @@ export class ReadQueue {
   #freeable: Buffer | undefined;
   #isUsing = false;
   #isStopped = false;
+  /** The client has ended its side, and that was not reported. */
+  #hasEnded = false;
   readonly #onWritable: (() => void)[] = [];
 
   constructor(dependencies: ReadQueueDependencies) {
@@ -39,6 +43,10 @@ export class ReadQueue {
       share.renew();
       share.spend(COST.read);
       this.#chunks.push(chunk);
+      this.readOn();
+    });
+    socket.once('end', () => {
+      this.#hasEnded = true;
       this.readOn();
     });
     socket.on('drain', () => {
@@ -71,6 +79,7 @@ export class ReadQueue {
     this.#isUsing = false;
     onPause();
     if (this.#isStopped) return;
+    if (this.#hasEnded && this.#chunks.length === 0) this.#reportEnd();
     this.#setReading(this.#chunks.length <= MAX_AHEAD && !this.#dependencies.socket.writableNeedDrain);
     if (share.isSpent) share.ask();
   }
@@ -96,6 +105,11 @@ export class ReadQueue {
   get #mayGoOn(): boolean {
     const { share, socket } = this.#dependencies;
     return !share.isSpent && !socket.writableNeedDrain;
+  }
+
+  #reportEnd(): void {
+    this.#hasEnded = false;
+    this.#dependencies.onEnd();
   }
 
   #useFirst(): void {

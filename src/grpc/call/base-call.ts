@@ -8,9 +8,9 @@ import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import { costOfBytes } from '../budget/turns.ts';
-import type { Headers } from '../http2/request-head.ts';
+import { countHeaderBytes, type HeaderName, type Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
-import type { StreamListener } from '../http2/stream-listener.ts';
+import type { CutReason, StreamListener } from '../http2/stream-listener.ts';
 import type { Decompressor, PendingDecompression } from '../protocol/decompressor.ts';
 import { readTimeoutMs } from '../protocol/grpc-timeout.ts';
 import type { FramedMessage } from '../protocol/message-reader.ts';
@@ -44,7 +44,7 @@ export interface CallDependencies {
   readonly onEnd: (call: BaseCall) => void;
 }
 
-/** The memory of a call that waits, its stream included. */
+/** The memory of a call that waits, with its stream and what a collector keeps, but without the values of its headers. */
 const WAITING_CALL_BYTES = 2048;
 
 const OK = statusCodeOf('OK');
@@ -78,7 +78,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#startedMs = dependencies.tracing === undefined ? 0 : dependencies.world.monotonicMs();
   }
 
-  metadata(name: string): string | undefined {
+  metadata(name: HeaderName): string | undefined {
     return this.dependencies.headers.get(name);
   }
 
@@ -114,7 +114,15 @@ export class BaseCall implements GrpcCall, StreamListener {
     return false;
   }
 
+  get waitsForClient(): boolean {
+    return this.isUnfinished;
+  }
+
   get ownBytes(): number {
+    return this.waitingBytes + countHeaderBytes(this.dependencies.headers);
+  }
+
+  protected get waitingBytes(): number {
     return WAITING_CALL_BYTES;
   }
 
@@ -131,12 +139,14 @@ export class BaseCall implements GrpcCall, StreamListener {
   }
 
   onShed(): void {
-    this.fail(new Failure('too_many', 'Cannot answer: the calls under way keep too much memory, try again later'));
+    const message = 'Cannot answer: the calls under way keep too much memory, try again later';
+    // The time tells callers that the message itself is not too large, which has the same status.
+    this.fail(new Failure('too_many', message, { retryAfterSeconds: 1 }));
     this.abort();
   }
 
-  onCut(): void {
-    this.fail(new Failure('unavailable', 'Cannot answer: the server stops'));
+  onCut(reason: CutReason): void {
+    this.fail(new Failure('unavailable', `Cannot answer: ${reason}`));
     this.abort();
   }
 

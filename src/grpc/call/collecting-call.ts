@@ -6,9 +6,6 @@ import { BaseCall, type CallDependencies } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
 import type { GrpcClientStreamMethod, MessageCollector } from './service.ts';
 
-/** The memory of a call that waits: its stream, and what its collector keeps of it. */
-const WAITING_STREAM_BYTES = 2048;
-
 /** The caller may send as many bytes again as the collector has used. A call that waits makes nothing for it. */
 export class CollectingCall extends BaseCall implements EndlessCall {
   previous: EndlessCall | undefined;
@@ -36,10 +33,6 @@ export class CollectingCall extends BaseCall implements EndlessCall {
 
   override get isUnfinished(): boolean {
     return this.#needsData;
-  }
-
-  override get ownBytes(): number {
-    return WAITING_STREAM_BYTES;
   }
 
   override onData(bytes: Buffer, isLast: boolean): void {

@@ -33,7 +33,7 @@ const cases: [what: string, path: string, inFlight: number][] = [
 for (const [what, path, inFlight] of cases)
   test(`${what} leave nothing in old memory`, async () => {
     const target = { host: '127.0.0.1', port: running.server.port, path, message: HELLO };
-    const caller = new Worker(new URL('../../../test/support/grpc/repeat-call.ts', import.meta.url), {
+    const caller = new Worker(new URL('../../../test/support/load/repeat-call.ts', import.meta.url), {
       workerData: { target, inFlight },
     });
     const bytes = await measureOldBytes(async () => {

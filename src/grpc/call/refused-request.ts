@@ -75,6 +75,10 @@ export class RefusedRequest implements StreamListener, EndlessCall {
     return false;
   }
 
+  get waitsForClient(): boolean {
+    return true;
+  }
+
   get ownBytes(): number {
     return WAITING_REQUEST_BYTES;
   }

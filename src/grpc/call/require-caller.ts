@@ -2,6 +2,7 @@
 import { Failure } from '../../errors.ts';
 import type { VerifyToken } from '../../identity.ts';
 import { type NarrowScope, permits, refuseScope } from '../../scopes.ts';
+import type { HeaderName } from '../http2/request-head.ts';
 import type { GrpcCall, GrpcService } from './service.ts';
 
 /** `auto` asks for a bearer token unless the caller is on this machine, `on` always asks, `off` never. */
@@ -14,13 +15,13 @@ export interface CallerRule {
 
 /** A caller, over gRPC or HTTP. */
 export interface Caller {
-  /** Lower-case name of a header or metadata entry. */
-  header(name: string): string | undefined;
+  /** The value of a header or metadata entry. */
+  header(name: HeaderName): string | undefined;
   readonly isLoopback: boolean;
 }
 
 /** Headers set by proxies: the real client is then not on loopback. */
-const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
+const PROXY_HEADERS: readonly HeaderName[] = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
 
 export function needsToken(mode: CallerMode, caller: Caller): boolean {
   if (mode !== 'auto') return mode === 'on';

@@ -1,9 +1,10 @@
 /** Declares what a gRPC service is: its methods of four kinds, and what a method knows of its call. */
+import type { HeaderName } from '../http2/request-head.ts';
 
 /** The facts of a call that its method may use. */
 export interface GrpcCall {
-  /** Lower-case metadata value, or undefined. */
-  metadata(name: string): string | undefined;
+  /** The value of a metadata entry, or undefined. Entries that nothing reads are not kept. */
+  metadata(name: HeaderName): string | undefined;
   /** Aborted when the caller cancels or its deadline passes. */
   readonly signal: AbortSignal;
   /** Undefined on a unix socket, and when the caller is gone already. */

@@ -35,7 +35,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     return this.#wake !== undefined;
   }
 
-  override get ownBytes(): number {
+  protected override get waitingBytes(): number {
     return WAITING_STREAM_BYTES;
   }
 

@@ -17,6 +17,10 @@ export class WatchCall extends OneMessageCall implements EndlessCall {
     this.#method = method;
   }
 
+  override get waitsForClient(): boolean {
+    return true;
+  }
+
   protected override get isRunning(): boolean {
     return false;
   }
@@ -32,7 +36,7 @@ export class WatchCall extends OneMessageCall implements EndlessCall {
 
   /** The server drains. */
   stop(): void {
-    if (this.#end === undefined) this.onCut();
+    if (this.#end === undefined) this.onCut('the server stops');
     else this.succeed();
   }
 

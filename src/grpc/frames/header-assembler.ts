@@ -1,9 +1,12 @@
 /** Joins a header block from HEADERS and its CONTINUATION frames, and limits its size. */
+import { freeMemory } from '../../memory/free-memory.ts';
 import { checkDependency } from './frame-payloads.ts';
 import { ConnectionError, ERROR, FLAG } from './frames.ts';
 
+const NOTHING = Buffer.alloc(0);
 const MAX_FRAMES = 64;
-export const MAX_HEADER_BLOCK_BYTES = 32_768;
+/** More than a list of fields may have: a call with too many is refused alone, and its block must be decoded for that. */
+const MAX_BLOCK_BYTES = 98_304;
 
 /** A header block whose frames are all there. */
 export interface HeaderBlock {
@@ -14,14 +17,22 @@ export interface HeaderBlock {
 
 /** Puts a header block together from HEADERS and its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
 export class HeaderAssembler {
+  readonly #countKept: (bytes: number) => void;
   #streamId = 0;
   #endsStream = false;
-  #parts: Buffer[] = [];
+  #frames = 0;
+  /** Memory of its own, which is freed with the block: as garbage, thousands of blocks would let V8 mark the whole heap. */
+  #memory = NOTHING;
   #length = 0;
+
+  /** `countKept` is called with the bytes of the block that is incomplete, whenever they change. */
+  constructor(countKept: (bytes: number) => void) {
+    this.#countKept = countKept;
+  }
 
   /** The stream whose block is incomplete: only its CONTINUATION may come. Undefined between blocks. */
   get openStreamId(): number | undefined {
-    return this.#parts.length === 0 ? undefined : this.#streamId;
+    return this.#frames === 0 ? undefined : this.#streamId;
   }
 
   /** A HEADERS frame without its padding; the block when it is whole. */
@@ -32,23 +43,44 @@ export class HeaderAssembler {
     if ((flags & FLAG.endHeaders) !== 0) return { streamId, endsStream, bytes };
     this.#streamId = streamId;
     this.#endsStream = endsStream;
-    // A copy, as of its continuations: a few bytes must not keep the whole read.
-    this.#parts = [Buffer.from(bytes)];
-    this.#length = bytes.length;
+    this.#keep(bytes);
     return undefined;
   }
 
   /** A CONTINUATION frame; the block when this was its last. */
   continue(flags: number, payload: Buffer): HeaderBlock | undefined {
-    if (this.#parts.length === 0) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
-    this.#parts.push(Buffer.from(payload));
-    this.#length += payload.length;
-    if (this.#length > MAX_HEADER_BLOCK_BYTES || this.#parts.length > MAX_FRAMES)
+    if (this.#frames === 0) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
+    this.#keep(payload);
+    if (this.#length > MAX_BLOCK_BYTES || this.#frames > MAX_FRAMES)
       throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block is too large');
     if ((flags & FLAG.endHeaders) === 0) return undefined;
-    const bytes = Buffer.concat(this.#parts);
-    this.#parts = [];
-    return { streamId: this.#streamId, endsStream: this.#endsStream, bytes };
+    this.#frames = 0;
+    return { streamId: this.#streamId, endsStream: this.#endsStream, bytes: this.#memory.subarray(0, this.#length) };
+  }
+
+  /** The last block is used: nothing looks at its bytes any more. */
+  free(): void {
+    if (this.#length === 0) return;
+    freeMemory(this.#memory);
+    this.#memory = NOTHING;
+    this.#length = 0;
+    this.#countKept(0);
+  }
+
+  /** A copy: a few bytes must not keep the whole read. */
+  #keep(bytes: Buffer): void {
+    this.#frames += 1;
+    if (this.#length + bytes.length > this.#memory.length) this.#grow(2 * (this.#length + bytes.length));
+    this.#memory.set(bytes, this.#length);
+    this.#length += bytes.length;
+    this.#countKept(this.#memory.length);
+  }
+
+  #grow(bytes: number): void {
+    const larger = Buffer.from(new ArrayBuffer(bytes));
+    larger.set(this.#memory.subarray(0, this.#length));
+    freeMemory(this.#memory);
+    this.#memory = larger;
   }
 }
 

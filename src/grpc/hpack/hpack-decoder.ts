@@ -1,6 +1,7 @@
 /** Decodes the compressed header blocks of a connection in their order (HPACK, RFC 7541), and limits their size. */
 
 /** RFC 7541: header blocks of one connection, in their order. */
+import { ConnectionError, ERROR } from '../frames/frames.ts';
 import { createField, type Field } from './fields.ts';
 import { decodeHuffman } from './huffman.ts';
 
@@ -38,13 +39,14 @@ const STATIC_TABLE: readonly Field[] = [
 /** §4.1: what an entry counts beside its bytes. */
 const ENTRY_OVERHEAD = 32;
 const TABLE_BYTES = 4096;
-const MAX_LIST_BYTES = 32_768;
+/** §4.1 and RFC 9113 §6.5.2: of the fields of a block, each with its overhead. Our settings announce it. */
+export const MAX_LIST_BYTES = 32_768;
+
+/** Of a block: a list of the allowed size has no more. More would take long to decode. */
+const MAX_FIELDS = MAX_LIST_BYTES / ENTRY_OVERHEAD;
 
 /** A compression error (RFC 9113 §4.3), which ends the connection. */
 export class HpackError extends Error {}
-
-/** A client sends more headers than our settings allow, which ends the connection too. */
-export class HeaderListTooLargeError extends Error {}
 
 export class HpackDecoder {
   /** Newest first. */
@@ -54,43 +56,55 @@ export class HpackDecoder {
   #block: Buffer = Buffer.alloc(0);
   #position = 0;
   #end = 0;
+  #listBytes = 0;
   /** Calls of one client carry the same headers: a block of references alone means the same as long as no entry is added. */
   #lastBlock: Uint8Array = new Uint8Array(0);
   #lastFields: readonly Field[] | undefined;
 
-  /** The fields of a block, in their order. A block that means the same as the last one gives the same array. */
-  decode(block: Buffer): readonly Field[] {
+  /**
+   * The fields of a block, in their order; undefined when they are larger than our settings allow (RFC 9113 §10.5.1). A block that
+   * means the same as the last one gives the same array.
+   */
+  decode(block: Buffer): readonly Field[] | undefined {
     if (this.#lastFields !== undefined && areEqual(block, this.#lastBlock)) return this.#lastFields;
     this.#block = block;
     this.#position = 0;
     this.#end = block.length;
+    this.#listBytes = 0;
     const fields: Field[] = [];
     const areOnlyReferences = this.#readFields(fields);
-    this.#lastFields = areOnlyReferences ? fields : undefined;
-    if (areOnlyReferences) this.#lastBlock = Uint8Array.from(block);
-    return fields;
+    const isTooLarge = this.#listBytes > MAX_LIST_BYTES;
+    this.#lastFields = areOnlyReferences && !isTooLarge ? fields : undefined;
+    if (this.#lastFields !== undefined) this.#lastBlock = Uint8Array.from(block);
+    return isTooLarge ? undefined : fields;
+  }
+
+  /** Whether a later block that means the same gives this array again. */
+  isRemembered(fields: readonly Field[] | undefined): boolean {
+    return fields === this.#lastFields;
   }
 
   /** Returns whether nothing but references was there. */
   #readFields(fields: Field[]): boolean {
     let areOnlyReferences = true;
-    let listBytes = 0;
+    let count = 0;
     while (this.#position < this.#end) {
       const first = this.#block[this.#position]!;
       if (first >= 0x20 && first < 0x40) {
         // §4.2: a change of the size comes before the fields.
-        if (fields.length > 0) throw new HpackError('the size of the table changes after a field');
+        if (this.#listBytes > 0) throw new HpackError('the size of the table changes after a field');
         this.#resize(this.#readInteger(5));
         areOnlyReferences = false;
         continue;
       }
+      count += 1;
+      if (count > MAX_FIELDS) throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block has too many fields');
       const isReference = first >= 0x80;
       const field = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
       if (!isReference) areOnlyReferences = false;
-      listBytes += sizeOf(field);
-      // Not a fault of the encoding: RFC 9113 §10.5.1.
-      if (listBytes > MAX_LIST_BYTES) throw new HeaderListTooLargeError('the headers are too large');
-      fields.push(field);
+      this.#listBytes += sizeOf(field);
+      // What is too large is decoded to its end: the table must be right for the blocks after it.
+      if (this.#listBytes <= MAX_LIST_BYTES) fields.push(field);
     }
     return areOnlyReferences;
   }

@@ -45,6 +45,8 @@ export class ConnectionMemory {
   readonly #answers: MemoryAccount;
   /** Bytes that the socket has not sent. */
   readonly #unsent: MemoryAccount;
+  /** The header block that is not whole. */
+  readonly #headerBlock: MemoryAccount;
   /** Requests that a method works on. */
   readonly running: SharedMemory;
   /** Calls that outlive the read that they came with. */
@@ -65,7 +67,8 @@ export class ConnectionMemory {
     const owner = { network, shed };
     this.requests = budget.createAccount(owner);
     this.#answers = budget.createAccount(owner);
-    this.#unsent = budget.createAccount({ network, shed: () => this.#shedUnsent(close) });
+    this.#unsent = createLastingAccount(budget, network, close);
+    this.#headerBlock = createLastingAccount(budget, network, close);
     this.running = new SharedMemory(budget.createAccount());
     this.#openCalls = budget.createAccount(owner);
     const readBytes = (): number => this.#answers.bytes + this.#unsent.bytes + this.running.bytes;
@@ -115,11 +118,11 @@ export class ConnectionMemory {
     this.callQueue.resume();
   }
 
-  #shedUnsent(close: () => void): boolean {
-    const { bytes } = this.#unsent;
-    close();
-    this.#unsent.give(bytes);
-    return bytes > 0;
+  /** These bytes of a header block are kept now. May end the connection, when there is no room for them. */
+  countHeaderBlock(bytes: number): void {
+    const change = bytes - this.#headerBlock.bytes;
+    if (change > 0) this.#headerBlock.take(change);
+    else this.#headerBlock.give(-change);
   }
 
   /** The call is not over in the read that it came with. May end it, when there is no room for it. */
@@ -131,4 +134,16 @@ export class ConnectionMemory {
   endCall(call: CountedCall): void {
     this.#openCalls.give(call.openBytes);
   }
+}
+
+/** For bytes that only the end of the connection frees. */
+function createLastingAccount(budget: MemoryBudget, network: NetworkUse, close: () => void): MemoryAccount {
+  const shed = (): boolean => {
+    const { bytes } = account;
+    close();
+    account.give(bytes);
+    return bytes > 0;
+  };
+  const account: MemoryAccount = budget.createAccount({ network, shed });
+  return account;
 }

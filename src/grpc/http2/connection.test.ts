@@ -20,6 +20,7 @@ import {
   talk,
   WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const running = await startGrpcServer(echoMethods);
 const { port } = running.server;
@@ -61,6 +62,31 @@ test('a window of a stream that grows by 0 resets that stream alone', async () =
     [[1, 1]],
   );
   assert.deepEqual(frames.find(({ type, streamId }) => type === DATA && streamId === 3)?.payload, hello);
+});
+
+test('headers that are larger than announced refuse their call alone, and their table entries count', async () => {
+  const path = Buffer.concat([Buffer.of(0x44, ECHO_PATH.length), Buffer.from(ECHO_PATH)]);
+  const long = encodeHeaderBlock([['x-long', 'x'.repeat(33_000)]]);
+  const large = Buffer.concat([Buffer.of(0x83, 0x86), path, long]);
+  const contentType = encodeHeaderBlock([['content-type', 'application/grpc']]);
+  const frames = await talk(
+    port,
+    ...BEGINNING,
+    frame(HEADERS, 4, 1, block(`/${SERVICE}/EchoAll`)),
+    frame(HEADERS, 0, 3, large.subarray(0, 16_384)),
+    frame(CONTINUATION, 0, 3, large.subarray(16_384, 32_768)),
+    frame(CONTINUATION, 4, 3, large.subarray(32_768)),
+    frame(DATA, 1, 3, hello),
+    frame(DATA, 1, 1, hello),
+    frame(HEADERS, 4, 5, Buffer.concat([Buffer.of(0x83, 0x86, 0xbe), contentType])),
+    frame(DATA, 1, 5, hello),
+  );
+  assert.ok(!frames.some(({ type }) => type === GOAWAY));
+  const refused = frames.find(({ type, streamId }) => type === HEADERS && streamId === 3);
+  assert.equal(refused!.flags & 1, 1);
+  assert.match(String(refused?.payload), /grpc-status.8.*Cannot answer: the headers have more than 32768 bytes/s);
+  for (const id of [1, 5])
+    assert.deepEqual(frames.find(({ type, streamId }) => type === DATA && streamId === id)?.payload, hello);
 });
 
 test('bytes may come one by one, with padding, priorities and unknown frames', async () => {

@@ -8,42 +8,24 @@
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import type { CountGarbage } from '../../memory/garbage.ts';
-import type { BufferPool } from '../budget/buffer-pool.ts';
-import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
-import type { LargeMessages } from '../budget/large-messages.ts';
-import type { MemoryBudget } from '../budget/memory-budget.ts';
+import { endHalfOpenLater, endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
-import { Share, type Turns } from '../budget/turns.ts';
+import { Share } from '../budget/turns.ts';
 import { FrameReader } from '../frames/frame-reader.ts';
 import { FrameWriter } from '../frames/frame-writer.ts';
 import { ConnectionError, ERROR, FRAME } from '../frames/frames.ts';
-import { HeaderListTooLargeError, HpackError } from '../hpack/hpack-decoder.ts';
+import { HpackError } from '../hpack/hpack-decoder.ts';
 import { ConnectionMemory } from './connection-memory.ts';
+import type { ConnectionOptions } from './connection-options.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
 import { Drain } from './drain.ts';
 import { GREETING } from './greeting.ts';
 import { IncomingFrames, type NewStream } from './incoming-frames.ts';
 import { Keepalive } from './keepalive.ts';
-import type { Headers } from './request-head.ts';
 import { SendWindows } from './send-windows.ts';
 import { Http2Stream } from './stream.ts';
+import type { CutReason } from './stream-listener.ts';
 import { StreamTable } from './stream-table.ts';
-
-export interface ConnectionOptions {
-  readonly monotonicMs: () => number;
-  readonly bufferPool: BufferPool;
-  readonly turns: Turns;
-  readonly memory: MemoryBudget;
-  readonly network: NetworkUse;
-  readonly largeMessages: LargeMessages;
-  readonly countGarbage: CountGarbage;
-  /** A request whose head is complete; its data follows through `stream.onData`. */
-  readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
-  /** Something threw that should not have: the connection ends, the program goes on. */
-  readonly onFault: (error: unknown) => void;
-  readonly onClosed: (connection: Http2Connection) => void;
-}
 
 /** A client that has not begun by then is not waited for. */
 const PREFACE_MS = 10_000;
@@ -83,7 +65,9 @@ export class Http2Connection {
     );
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
-    socket.on('end', () => this.close());
+    // A client may end its side and read the answers to what it sent.
+    socket.allowHalfOpen = true;
+    socket.on('end', () => endHalfOpenLater(socket));
     socket.on('close', () => this.#onClosed());
     this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
     socket.write(GREETING);
@@ -115,6 +99,7 @@ export class Http2Connection {
       use: (chunk) => this.#reader.read(chunk, frames.read),
       onPause: () => this.#endRead(),
       onFault: (error) => this.#fail(error),
+      onEnd: () => this.#receiveEnd(),
     });
   }
 
@@ -128,6 +113,7 @@ export class Http2Connection {
       writer,
       controlFrames,
       grantWindow: () => memory.grantWindow(),
+      countHeaderBlock: (bytes) => memory.countHeaderBlock(bytes),
       openStream: (stream) => this.#openStream(stream),
       onSettings: () => clearTimeout(this.#prefaceTimer),
       onPingAnswer: (payload) => this.#readPingAnswer(payload),
@@ -153,6 +139,11 @@ export class Http2Connection {
   /** Since when there is no call, in milliseconds; undefined while there is one. */
   get idleSince(): number | undefined {
     return this.#streams.idleSinceMs;
+  }
+
+  /** The server can do nothing for its calls before the client goes on. */
+  get waitsForClient(): boolean {
+    return this.socket.writableNeedDrain || this.#streams.waitForClient;
   }
 
   /** Resolves when the client takes what is sent, or is gone. */
@@ -205,8 +196,8 @@ export class Http2Connection {
   }
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
-  async cut(): Promise<void> {
-    await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut());
+  async cut(reason: CutReason): Promise<void> {
+    await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut(reason));
     endSocketSoon(this.socket);
   }
 
@@ -215,7 +206,8 @@ export class Http2Connection {
     this.writer.goAway(this.#streams.closed.lastId, ERROR.none);
     this.flush();
     this.#reads.stop();
-    void this.cut();
+    this.#options.onEvicted();
+    void this.cut('another client takes the place of the connection');
   }
 
   close(): void {
@@ -231,6 +223,13 @@ export class Http2Connection {
     return stream;
   }
 
+  /** Calls under way are answered. Those that wait for their client would wait for ever. */
+  #receiveEnd(): void {
+    this.#drain.receiveGoAway();
+    if (this.#streams.size === 0) this.#endSoon();
+    else void this.#streams.endAll(this.share, (stream) => stream.waitsForClient && stream.receiveReset());
+  }
+
   #endSoon(): void {
     this.flush();
     if (!this.#reads.isUsing && !this.socket.destroyed) this.#end();
@@ -238,6 +237,7 @@ export class Http2Connection {
 
   /** Takes no more calls: what answered them would stay in memory, since nothing more is sent. */
   #end(): void {
+    if (this.socket.writableEnded) return;
     this.#reads.stop();
     endSocket(this.socket);
   }
@@ -275,7 +275,6 @@ export class Http2Connection {
   #toErrorCode(error: unknown): number {
     if (error instanceof ConnectionError) return error.code;
     if (error instanceof HpackError) return ERROR.compression;
-    if (error instanceof HeaderListTooLargeError) return ERROR.enhanceYourCalm;
     this.#options.onFault(error);
     return ERROR.internal;
   }
@@ -292,7 +291,8 @@ export class Http2Connection {
     this.#drain.stop();
     this.#dropStreams();
     this.#countUnsent();
-    this.#options.onClosed(this);
+    this.memory.countHeaderBlock(0);
+    this.#options.onClosed();
   }
 
   #dropStreams(): void {

@@ -2,7 +2,7 @@
 import { BufferPool } from '../budget/buffer-pool.ts';
 import { FrameWriter } from '../frames/frame-writer.ts';
 import { DEFAULT_WINDOW, SETTING, STREAM_WINDOW } from '../frames/frames.ts';
-import { MAX_HEADER_BLOCK_BYTES } from '../frames/header-assembler.ts';
+import { MAX_LIST_BYTES } from '../hpack/hpack-decoder.ts';
 import { CONNECTION_WINDOW } from './receive-window.ts';
 import { MAX_STREAMS } from './stream-table.ts';
 
@@ -14,7 +14,7 @@ function encodeGreeting(): Buffer {
   writer.settings([
     [SETTING.maxConcurrentStreams, MAX_STREAMS],
     [SETTING.initialWindowSize, STREAM_WINDOW],
-    [SETTING.maxHeaderListSize, MAX_HEADER_BLOCK_BYTES],
+    [SETTING.maxHeaderListSize, MAX_LIST_BYTES],
   ]);
   writer.windowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
   return writer.copy();

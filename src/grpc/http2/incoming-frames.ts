@@ -24,7 +24,8 @@ import type { StreamTable } from './stream-table.ts';
 
 export interface NewStream {
   readonly id: number;
-  readonly headers: Headers;
+  /** Undefined when they are larger than our settings allow: the request must be refused. */
+  readonly headers: Headers | undefined;
   readonly contentLength: number | undefined;
 }
 
@@ -37,6 +38,8 @@ export interface IncomingFramesDependencies {
   readonly controlFrames: ControlFrameLimit;
   /** The window of the connection is low. */
   readonly grantWindow: () => void;
+  /** Bytes are kept of a header block that is not whole. */
+  readonly countHeaderBlock: (bytes: number) => void;
   /** A request whose head is complete. Returns its stream. */
   readonly openStream: (stream: NewStream) => Http2Stream;
   readonly onSettings: () => void;
@@ -51,11 +54,12 @@ export class IncomingFrames {
   readonly #dependencies: IncomingFramesDependencies;
   readonly #hpack = new HpackDecoder();
   readonly #heads = new RequestHeadReader();
-  readonly #headers = new HeaderAssembler();
+  readonly #headers: HeaderAssembler;
   #hasSettings = false;
 
   constructor(dependencies: IncomingFramesDependencies) {
     this.#dependencies = dependencies;
+    this.#headers = new HeaderAssembler(dependencies.countHeaderBlock);
   }
 
   /** Returns whether the next one may be read in this turn. Throws a ConnectionError, or an HpackError. */
@@ -148,6 +152,7 @@ export class IncomingFrames {
     share.spend(costOfHeaders(block.bytes.length));
     // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
     const fields = this.#hpack.decode(block.bytes);
+    this.#headers.free();
     const known = streams.get(streamId);
     if (known !== undefined) known.receiveTrailers({ isLast: endsStream, isMalformed: areTrailersMalformed(fields) });
     else if (streams.closed.isIdle(streamId)) this.#openStream(streamId, endsStream, fields);
@@ -158,10 +163,10 @@ export class IncomingFrames {
     }
   }
 
-  #openStream(streamId: number, endsStream: boolean, fields: readonly Field[]): void {
-    const { streams, share, openStream } = this.#dependencies;
+  #openStream(streamId: number, endsStream: boolean, fields: readonly Field[] | undefined): void {
+    const { controlFrames, streams, share, openStream } = this.#dependencies;
     streams.closed.open(streamId);
-    const { headers, contentLength, isMalformed } = this.#heads.read(fields);
+    const { headers, contentLength, isMalformed } = this.#heads.read(fields, this.#hpack.isRemembered(fields));
     if (isMalformed || (endsStream && contentLength !== undefined && contentLength > 0)) {
       this.#refuseStream(streamId, ERROR.protocol);
       return;
@@ -170,6 +175,7 @@ export class IncomingFrames {
       this.#refuseStream(streamId, ERROR.refusedStream);
       return;
     }
+    if (headers === undefined) controlFrames.count();
     share.spend(COST.call);
     const stream = openStream({ id: streamId, headers, contentLength });
     if (endsStream) stream.receiveData(NOTHING, 0, true);

@@ -1,16 +1,38 @@
 /** Reads the headers of a request, and decides whether they are malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
 import type { Field } from '../hpack/fields.ts';
 
-export type Headers = ReadonlyMap<string, string>;
+/** What a head is judged by, and what calls read. All other fields are checked and let go: a call keeps its headers as long as it waits. */
+const NAMES = [
+  ':method',
+  ':scheme',
+  ':authority',
+  ':path',
+  'host',
+  'content-length',
+  'content-type',
+  'grpc-timeout',
+  'grpc-encoding',
+  'authorization',
+  'traceparent',
+  'forwarded',
+  'x-forwarded-for',
+  'x-real-ip',
+  'via',
+] as const;
+const KEPT_NAMES: ReadonlySet<string> = new Set(NAMES);
+
+export type HeaderName = (typeof NAMES)[number];
+export type Headers = Pick<ReadonlyMap<HeaderName, string>, 'get' | 'has' | 'values'>;
 
 export interface RequestHead {
-  /** Only the first of several fields with one name; the others are metadata that no method reads. */
-  readonly headers: Headers;
+  /** Only the first of several fields with one name; undefined when the fields are larger than our settings allow. */
+  readonly headers: Headers | undefined;
   /** Bytes of the content; undefined without `content-length`. */
   readonly contentLength: number | undefined;
   readonly isMalformed: boolean;
 }
 
+const TOO_LARGE: RequestHead = { headers: undefined, contentLength: undefined, isMalformed: false };
 const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** RFC 3986 §3.1. */
 const SCHEME = /^[a-z][a-z0-9+\-.]*$/i;
@@ -26,15 +48,25 @@ export class RequestHeadReader {
   #lastFields: readonly Field[] | undefined;
   #lastHead: RequestHead | undefined;
 
-  read(fields: readonly Field[]): RequestHead {
+  /** `mayComeAgain` tells whether a later block can have the same array of fields. Others are not kept: they may be long. */
+  read(fields: readonly Field[] | undefined, mayComeAgain: boolean): RequestHead {
+    if (fields === undefined) return TOO_LARGE;
     if (this.#lastHead !== undefined && fields === this.#lastFields) return this.#lastHead;
-    this.#lastFields = fields;
-    this.#lastHead = readRequestHead(fields);
-    return this.#lastHead;
+    const head = readRequestHead(fields);
+    this.#lastFields = mayComeAgain ? fields : undefined;
+    this.#lastHead = mayComeAgain ? head : undefined;
+    return head;
   }
 }
 
-export function readRequestHead(fields: readonly Field[]): RequestHead {
+/** The bytes of the values. */
+export function countHeaderBytes(headers: Headers): number {
+  let bytes = 0;
+  for (const value of headers.values()) bytes += value.length;
+  return bytes;
+}
+
+function readRequestHead(fields: readonly Field[]): RequestHead {
   const headers = new Map<string, string>();
   let isMalformed = false;
   let hasRegular = false;
@@ -42,8 +74,9 @@ export function readRequestHead(fields: readonly Field[]): RequestHead {
     const isRepeated = headers.has(name);
     if (kind === 'regular') hasRegular = true;
     else if (kind === 'malformed' || hasRegular || isRepeated) isMalformed = true;
-    if (!isRepeated) headers.set(name, value);
-    else if (name === 'content-length' && headers.get(name) !== value) isMalformed = true;
+    if (!isRepeated) {
+      if (KEPT_NAMES.has(name)) headers.set(name, value);
+    } else if (name === 'content-length' && headers.get(name) !== value) isMalformed = true;
   }
   const length = headers.get('content-length');
   if (length !== undefined && !CONTENT_LENGTH.test(length)) isMalformed = true;
@@ -54,9 +87,9 @@ export function readRequestHead(fields: readonly Field[]): RequestHead {
   };
 }
 
-/** §8.1, §8.3: trailers have no pseudo-header fields. */
-export function areTrailersMalformed(fields: readonly Field[]): boolean {
-  return fields.some(({ kind }) => kind !== 'regular');
+/** §8.1, §8.3: trailers have no pseudo-header fields. Undefined are those that are too large. */
+export function areTrailersMalformed(fields: readonly Field[] | undefined): boolean {
+  return fields === undefined || fields.some(({ kind }) => kind !== 'regular');
 }
 
 /** §8.3.1, and §8.5 for CONNECT. */

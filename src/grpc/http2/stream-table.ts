@@ -34,6 +34,11 @@ export class StreamTable {
     return this.#streams.size > 0 ? undefined : this.#idleSinceMs;
   }
 
+  /** Whether the server can do nothing for any of them before its client goes on. */
+  get waitForClient(): boolean {
+    return this.#streams.every(({ waitsForClient }) => waitsForClient);
+  }
+
   /** A copy, ordered by id: the caller may end streams while it goes through them. */
   list(): readonly Http2Stream[] {
     return this.#streams.list();
@@ -125,6 +130,6 @@ export class StreamTable {
 
   /** The server ends: requests that are still not complete are not waited for. */
   cutUnfinished(): void {
-    for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut();
+    for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut('the server stops');
   }
 }

@@ -77,6 +77,11 @@ export class Http2Stream implements BlockedStream, CountedCall {
     return this.#waiting !== undefined && this.#waiting.bytes.length > 0;
   }
 
+  /** Whether the server can do nothing for it before its client goes on, or it only watches. */
+  get waitsForClient(): boolean {
+    return this.isWaiting || this.listener?.waitsForClient === true;
+  }
+
   /** The bytes of the call itself, of its request, and of its answer while that waits for a window. */
   get keptBytes(): number {
     return this.openBytes + this.#keptBytes + (this.#waiting?.bytes.heldBytes ?? 0);

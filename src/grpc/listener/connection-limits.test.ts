@@ -32,7 +32,8 @@ test('beyond the limit, a new connection takes the place of the one that is long
   await using running = await startGrpcServer(echoMethods, { maxConnections: 3 });
   const { port } = running.server;
   const busy = await FlowClient.connect(port);
-  busy.send(frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`)));
+  const call = [frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`)), frame(0, 1, 1, frameMessage(HELLO))];
+  busy.send(...call);
   const silent = connectRaw(port);
   await silent.greeted;
   const idle = await FlowClient.connect(port);
@@ -44,7 +45,7 @@ test('beyond the limit, a new connection takes the place of the one that is long
   await idle.closed;
   assert.equal(idle.goAwayCode, NONE);
   for (const client of [first, second]) {
-    client.send(frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`)));
+    client.send(...call);
     await client.settle();
   }
   await connectRaw(port).closed;

@@ -4,7 +4,8 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
-import { serialize } from '../../../test/support/grpc/grpc-client.ts';
+import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
+import { connectRaw, serialize } from '../../../test/support/grpc/grpc-client.ts';
 import {
   clientStream,
   ECHO_PATH,
@@ -14,9 +15,23 @@ import {
   startGrpcServer,
   unary,
 } from '../../../test/support/grpc/grpc-server.ts';
-import { BEGINNING, block, frame, GOAWAY, HEADERS, PING, readFrames } from '../../../test/support/grpc/http2-frames.ts';
+import {
+  BEGINNING,
+  block,
+  DATA,
+  frame,
+  frameMessage,
+  GOAWAY,
+  HEADERS,
+  PING,
+  RST,
+  readFrames,
+} from '../../../test/support/grpc/http2-frames.ts';
+import type { GrpcMethod } from '../call/service.ts';
 
 const END_HEADERS = 4;
+const NO_ERROR = 0;
+const REFUSED_STREAM = 7;
 
 test('a drain ends streams early, so that what was taken is answered', async () => {
   const taken = Promise.withResolvers<void>();
@@ -48,14 +63,31 @@ test('a drain waits for a call under way and refuses new ones', async () => {
     started.resolve();
     return finish.promise.then(() => HELLO);
   });
-  await using running = await startGrpcServer([method]);
+  const late: GrpcMethod = {
+    kind: 'unary',
+    name: 'Late',
+    handle: () => assert.fail('a call that began after the drain was handled'),
+  };
+  await using running = await startGrpcServer([method, late]);
   const answer = running.client.unary(ECHO_PATH, HELLO);
+  const open = await FlowClient.connect(running.server.port);
+  open.send(frame(HEADERS, END_HEADERS, 1, block(ECHO_PATH)));
+  await open.settle();
   await started.promise;
   const drained = running.server.drain(60_000);
+  // It answers the ping after which nothing more is taken.
+  await open.until(() => open.frames.some(({ type, payload }) => type === PING && String(payload) === 'drainnow'));
+  open.send(frame(PING, 1, 0, Buffer.from('drainnow')));
+  open.send(frame(HEADERS, END_HEADERS, 3, block(`/${SERVICE}/Late`)), frame(DATA, 1, 3, frameMessage(HELLO)));
+  await open.settle();
+  assert.equal(open.goAwayCode, NO_ERROR);
+  assert.deepEqual([open.endOf(3)?.type, open.endOf(3)?.payload.readUInt32BE()], [RST, REFUSED_STREAM]);
+  using another = connectRaw(`127.0.0.1:${running.server.port}`);
+  await assert.rejects(another.unary(`/${SERVICE}/Late`, HELLO), { code: status.UNAVAILABLE });
   finish.resolve();
   assert.equal(String(await answer), 'hello');
+  open.socket.destroy();
   await drained;
-  await assert.rejects(running.client.unary(ECHO_PATH, HELLO, { deadlineMs: 200 }));
 });
 
 test('a drain cuts at its deadline what will not end', async () => {
@@ -76,7 +108,6 @@ test('a drain cuts at its deadline what will not end', async () => {
   await Promise.all([refused, aborted.promise]);
 });
 
-const NO_ERROR = 0;
 test('a drain tells clients to go, answers what is under way, and ends', async () => {
   await using other = await startGrpcServer(echoMethods);
   const client = connectHttp2(`http://127.0.0.1:${other.server.port}`);

@@ -7,9 +7,20 @@ import { connect as connectTls } from 'node:tls';
 import { createCertificate } from '../../../test/support/basics/certificate.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
-import { BEGINNING, block, DATA, frame, frameMessage, HEADERS, talk } from '../../../test/support/grpc/http2-frames.ts';
+import {
+  BEGINNING,
+  block,
+  DATA,
+  frame,
+  frameMessage,
+  HEADERS,
+  SETTINGS,
+  talk,
+} from '../../../test/support/grpc/http2-frames.ts';
 
 const ATTACKER = '127.0.0.66';
+const NOTHING = Buffer.alloc(0);
+const NO_WINDOW = Buffer.from('000400000000', 'hex');
 const never = frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`));
 
 async function connectBusy(port: number, address: string): Promise<FlowClient> {
@@ -26,10 +37,44 @@ test('one address whose connections are all busy does not keep another out', asy
   for (let index = 0; index < 6; index++) attackers.push(await connectBusy(port, ATTACKER));
   const honest = await connectBusy(port, '127.0.0.1');
   await attackers.at(-1)!.closed;
-  assert.match(String(attackers.at(-1)!.endOf(1)?.payload), /grpc-status.14/s);
+  const end = String(attackers.at(-1)!.endOf(1)?.payload);
+  assert.match(end, /grpc-status.14.*Cannot answer: another client takes the place of the connection/s);
+  assert.match(await running.metrics.metrics(), /^trivet_grpc_connections_evicted_total 1$/m);
   assert.ok(attackers.slice(0, -1).every(({ isClosed }) => !isClosed));
   for (const client of [honest, ...attackers]) client.socket.destroy();
 });
+
+for (const [what, parts] of [
+  [
+    'watch health',
+    [frame(HEADERS, 4, 1, block('/grpc.health.v1.Health/Watch')), frame(DATA, 1, 1, frameMessage(NOTHING))],
+  ],
+  ['do not end their request', [frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`))]],
+  [
+    'do not open the window for their answer',
+    [frame(SETTINGS, 0, 0, NO_WINDOW), frame(HEADERS, 4, 1, block()), frame(DATA, 1, 1, frameMessage(HELLO))],
+  ],
+] as const)
+  test(`connections of as many networks, whose calls ${what}, do not keep another network out`, async () => {
+    await using running = await startGrpcServer(echoMethods, { maxConnections: 3 });
+    const { port } = running.server;
+    const waiting: FlowClient[] = [];
+    for (const address of ['127.0.0.2', '127.0.0.3', '127.0.0.4']) {
+      const client = await FlowClient.connect(port, address);
+      client.send(...parts);
+      await client.settle();
+      waiting.push(client);
+    }
+    const honest = await FlowClient.connect(port, '127.0.0.5');
+    honest.send(frame(HEADERS, 4, 1, block()), frame(DATA, 1, 1, frameMessage(HELLO)));
+    await honest.untilEnded(1);
+    assert.match(String(honest.endOf(1)?.payload), /grpc-status.0/s);
+    assert.deepEqual(
+      waiting.slice(1).map(({ isClosed }) => isClosed),
+      [false, false],
+    );
+    for (const { socket } of [honest, ...waiting]) socket.destroy();
+  });
 
 test('connections through a trusted proxy do not give way to a stranger, since each counts for itself', async () => {
   const proxy = '127.0.0.67';

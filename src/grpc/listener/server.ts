@@ -2,6 +2,7 @@
  * Opens the gRPC listener with its services, health and reflection, and drains it on shutdown. The transport under it is ours
  * (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
  */
+import { Counter } from 'prom-client';
 import { describeError } from '../../errors.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
 import type { Log } from '../../telemetry/log.ts';
@@ -70,6 +71,7 @@ export async function openGrpcServer(dependencies: GrpcServerDependencies): Prom
     bufferBytes: dependencies.bufferBytes ?? BUFFER_BYTES,
     maxConnections: dependencies.maxConnections ?? MAX_CONNECTIONS,
     routes: createRoutes(services, dependencies.metrics),
+    countEvicted: createEvictionCounter(dependencies.metrics),
   });
   let stopWatching = (): void => {};
   let removeUnixSocket = (): void => {};
@@ -103,6 +105,15 @@ function renewTls(transport: Transport, files: TlsFiles, log: Log): void {
   } catch (error) {
     log.warn({ reason: describeError(error) }, 'gRPC keeps its certificate');
   }
+}
+
+function createEvictionCounter(metrics: Metrics): () => void {
+  const counter = new Counter({
+    name: 'trivet_grpc_connections_evicted_total',
+    help: 'gRPC connections that gave their place to another client, since all places were taken.',
+    registers: [metrics],
+  });
+  return () => counter.inc();
 }
 
 function createRoutes(services: readonly GrpcService[], metrics: Metrics): ReadonlyMap<string, Route> {

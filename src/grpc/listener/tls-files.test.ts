@@ -4,26 +4,35 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { status } from '@grpc/grpc-js';
 import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { connectRaw } from '../../../test/support/grpc/grpc-client.ts';
-import { ECHO_PATH, echo, HELLO, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
+import type { GrpcMethod } from '../call/service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
 after(() => rmSync(folder, { recursive: true }));
+
+const MISSED_PATH = `/${SERVICE}/Missed`;
+const missed: GrpcMethod = {
+  kind: 'unary',
+  name: 'Missed',
+  handle: () => assert.fail('a call over a connection that must not be was handled'),
+};
 
 test('TLS serves callers that trust the certificate, and mutual TLS only those that show one', async () => {
   const files = createCertificates();
   const tls = { certFile: files.serverCert, keyFile: files.serverKey };
   const ca = readFileSync(files.caCert);
   {
-    await using running = await startGrpcServer([echo], { tls });
+    await using running = await startGrpcServer([echo, missed], { tls });
     using client = connectRaw(`localhost:${running.server.port}`, { ca });
     assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
-    await assert.rejects(running.client.unary(ECHO_PATH, HELLO, { deadlineMs: 300 }));
+    await assert.rejects(running.client.unary(MISSED_PATH, HELLO), { code: status.UNAVAILABLE });
   }
-  await using running = await startGrpcServer([echo], { tls: { ...tls, clientCaFile: files.caCert } });
+  await using running = await startGrpcServer([echo, missed], { tls: { ...tls, clientCaFile: files.caCert } });
   using stranger = connectRaw(`localhost:${running.server.port}`, { ca });
-  await assert.rejects(stranger.unary(ECHO_PATH, HELLO, { deadlineMs: 300 }));
+  await assert.rejects(stranger.unary(MISSED_PATH, HELLO), { code: status.UNAVAILABLE });
   const pair = { key: readFileSync(files.clientKey), cert: readFileSync(files.clientCert) };
   using client = connectRaw(`localhost:${running.server.port}`, { ca, ...pair });
   assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');

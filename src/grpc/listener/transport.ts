@@ -14,16 +14,16 @@ import { LargeMessages } from '../budget/large-messages.ts';
 import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import type { BaseCall, CallDependencies, Route } from '../call/base-call.ts';
-import { CallHeadReader } from '../call/call-head.ts';
 import { CollectingCall } from '../call/collecting-call.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
 import type { Peer } from '../call/peer.ts';
-import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
+import { type Refusal, RefusedRequest, refusalOf } from '../call/refused-request.ts';
 import { sendFailure } from '../call/send-failure.ts';
 import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
 import { UnaryCall } from '../call/unary-call.ts';
 import { WatchCall } from '../call/watch-call.ts';
+import { MAX_LIST_BYTES } from '../hpack/hpack-decoder.ts';
 import { Http2Connection } from '../http2/connection.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
@@ -46,6 +46,8 @@ export interface TransportDependencies {
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
   readonly countGarbage?: CountGarbage | undefined;
+  /** Called for a connection that gave its place to another one. */
+  readonly countEvicted: () => void;
 }
 
 export type ListenAt =
@@ -54,9 +56,8 @@ export type ListenAt =
 
 interface NewRequest {
   readonly stream: Http2Stream;
-  readonly headers: Headers;
+  readonly headers: Headers | undefined;
   readonly peer: Peer;
-  readonly heads: CallHeadReader;
 }
 
 /** Connections and calls of all listeners. */
@@ -132,7 +133,7 @@ export class Transport {
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
       this.#handshakes.destroyAll();
-      for (const connection of this.#connections) void connection.cut();
+      for (const connection of this.#connections) void connection.cut('the server stops');
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);
@@ -148,7 +149,6 @@ export class Transport {
     }
     const { monotonicMs } = this.#dependencies.world;
     const peer = { isUnixSocket, address };
-    const heads = new CallHeadReader();
     const connection = new Http2Connection(socket, {
       monotonicMs,
       bufferPool: this.#bufferPool,
@@ -157,20 +157,26 @@ export class Transport {
       network,
       largeMessages: this.#largeMessages,
       countGarbage: this.#countGarbage,
-      onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
+      onRequest: (stream, headers) => this.#startCall({ stream, headers, peer }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
-      onClosed: (closed) => this.#connections.delete(closed),
+      onEvicted: this.#dependencies.countEvicted,
+      onClosed: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection, name);
     if (this.#isDraining) connection.drain();
   }
 
-  #startCall({ stream, headers, peer, heads }: NewRequest): void {
-    const { refusal, path } = heads.read(headers);
+  #startCall({ stream, headers, peer }: NewRequest): void {
+    if (headers === undefined) {
+      sendFailure(stream, HEADERS_TOO_LARGE, false);
+      return;
+    }
+    const refusal = refusalOf(headers);
     if (refusal !== undefined) {
       this.#refuse(stream, headers, refusal);
       return;
     }
+    const path = headers.get(':path') ?? '';
     const route = this.#dependencies.routes.get(path);
     if (route === undefined) {
       sendFailure(stream, describeUnimplemented(path), false);
@@ -253,6 +259,11 @@ const CIPHERS =
 function toContext(tls: TlsOptions): SecureContextOptions {
   return { ...tls, minVersion: 'TLSv1.2', ciphers: CIPHERS };
 }
+
+const HEADERS_TOO_LARGE: GrpcStatus = {
+  code: statusCodeOf('RESOURCE_EXHAUSTED'),
+  details: `Cannot answer: the headers have more than ${MAX_LIST_BYTES} bytes`,
+};
 
 function describeUnimplemented(path: string): GrpcStatus {
   const details = `Cannot answer: there is no method ${path.slice(0, MAX_SHOWN_LENGTH)}`;

@@ -7,6 +7,7 @@ import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { serialize } from '../../../test/support/grpc/grpc-client.ts';
 import { echo, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import { block, DATA, frame, frameMessage, HEADERS } from '../../../test/support/grpc/http2-frames.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const health = protobuf.loadSync('proto/grpc/health/v1/health.proto');
 const healthRequest = health.lookupType('grpc.health.v1.HealthCheckRequest');
@@ -72,22 +73,27 @@ const WATCHES = 1000;
 /** A generator, its promises and a signal for each were 4,800. */
 const MAX_BYTES_PER_WATCH = 2600;
 
-test('a health watch that waits keeps little memory', async () => {
-  await using running = await startGrpcServer([echo]);
-  const open = async (): Promise<FlowClient> => {
-    const client = await FlowClient.connect(running.server.port);
-    for (let id = 1; id < 2 * WATCHES; id += 2)
-      client.send(
-        frame(HEADERS, 4, id, block('/grpc.health.v1.Health/Watch')),
-        frame(DATA, 1, id, frameMessage(askHealth(''))),
-      );
-    await client.settle();
-    assert.equal(client.frames.filter(({ type }) => type === DATA).length, WATCHES);
-    client.frames.length = 0;
-    return client;
-  };
-  const [kept, ...clients] = await measureHeapOf(open);
-  const bytes = kept / WATCHES;
-  assert.ok(bytes < MAX_BYTES_PER_WATCH, `${bytes} bytes a watch`);
-  for (const { socket } of clients) socket.destroy();
-});
+const WATCH = block('/grpc.health.v1.Health/Watch');
+/** Names that no method reads, five bytes each on the wire. */
+const fields = Array.from({ length: 900 }, (_, index) => [index.toString(36), ''] as const);
+
+for (const [title, head] of [
+  ['a health watch', WATCH],
+  ['a health watch with 900 headers', Buffer.concat([WATCH, encodeHeaderBlock(fields)])],
+] as const)
+  test(`${title} that waits keeps little memory`, async () => {
+    await using running = await startGrpcServer([echo]);
+    const open = async (): Promise<FlowClient> => {
+      const client = await FlowClient.connect(running.server.port);
+      for (let id = 1; id < 2 * WATCHES; id += 2)
+        client.send(frame(HEADERS, 4, id, head), frame(DATA, 1, id, frameMessage(askHealth(''))));
+      await client.settle();
+      assert.equal(client.frames.filter(({ type }) => type === DATA).length, WATCHES);
+      client.frames.length = 0;
+      return client;
+    };
+    const [kept, ...clients] = await measureHeapOf(open);
+    const bytes = kept / WATCHES;
+    assert.ok(bytes < MAX_BYTES_PER_WATCH, `${bytes} bytes a watch`);
+    for (const { socket } of clients) socket.destroy();
+  });

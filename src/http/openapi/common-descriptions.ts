@@ -26,6 +26,7 @@ export const commonDescriptions: ApiDescriptions = {
     'Problem.detail': 'What was wrong, and what is allowed.',
     'Problem.code': 'Kind of the error for programs.',
     'Problem.field': 'The field that was wrong.',
+    'Problem.retryAfterSeconds': 'When to try again, as in Retry-After; with 429 and 503.',
     traceId: 'Finds the request in the log.',
     trace_id: 'Finds the request in the log.',
     'Problem.traceId': 'Finds the request in the log.',

@@ -4,15 +4,20 @@ import type { Json } from './api-descriptions.ts';
 
 const text: Json = { type: 'string' };
 
-function object(properties: { readonly [name: string]: Json }): Json {
-  return { type: 'object', properties, required: Object.keys(properties) };
+type Properties = { readonly [name: string]: Json };
+
+function object(properties: Properties, optional: Properties = {}): Json {
+  return { type: 'object', properties: { ...properties, ...optional }, required: Object.keys(properties) };
 }
 
 const CONTENT_OF: Readonly<Record<ErrorStyle, readonly [type: string, component: string, schema: Json]>> = {
   problem: [
     'application/problem+json',
     'Problem',
-    object({ type: text, title: text, status: { type: 'integer' }, detail: text, code: text, traceId: text }),
+    object(
+      { type: text, title: text, status: { type: 'integer' }, detail: text, code: text, traceId: text },
+      { field: text, retryAfterSeconds: { type: 'integer' } },
+    ),
   ],
   platform: [
     'application/json',

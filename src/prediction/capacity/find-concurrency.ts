@@ -1,5 +1,5 @@
 /**
- * Finds how many requests a server can have under way while limits of TTFT and TPOT hold. It is the largest n at which two
+ * Finds how many requests a server can have under way while limits of TTFT and TPOT hold. It is the largest n up to which two
  * quantiles stay below their limits, that of the predicted TTFT T(x, L(n)) over prompts x at the load L(n), and that of the TPOT
  * f · P(n). No arrivals are simulated, so it costs milliseconds, and can be repeated while the server serves.
  */
@@ -7,9 +7,8 @@ import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import type { ServiceModel } from './service-model.ts';
 import type { QueueServer } from './simulate-queue.ts';
 
-/** How many prompts are taken, evenly from all, and at which ranks the distribution of the TTFT of each is read. */
+/** How many prompts are taken, evenly from all. */
 const PROMPTS = 32;
-const RANKS = [0.1, 0.3, 0.5, 0.7, 0.9, 0.97] as const;
 
 /** Times are extrapolated this far beyond the highest load of the samples. */
 const EXTRAPOLATED = 2;
@@ -21,15 +20,22 @@ type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;
  * ever met two requests would otherwise count as full with one.
  */
 export function findConcurrency(model: ServiceModel, server: LoadedServer, limits: LatencyLimits): number {
-  const keeps = (underWay: number) => keepsLimits(model, { server, underWay }, limits);
-  if (!keeps(0)) return 0;
-  let [good, bad] = [0, EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen)) + 1];
+  // The TTFT rises with the load, so it is bisected: to ask the model is what takes time.
+  let [good, bad] = [-1, findFirstBroken(server, limits)];
   while (bad - good > 1) {
     const middle = (good + bad) >> 1;
-    if (keeps(middle)) good = middle;
+    if (keepsTtft(model, { server, underWay: middle }, limits)) good = middle;
     else bad = middle;
   }
-  return good;
+  return Math.max(0, good);
+}
+
+/** Finds the fewest requests that break the TPOT or fill the cache. All are tried: the TPOT scatters less at some higher loads. */
+function findFirstBroken(server: LoadedServer, limits: LatencyLimits): number {
+  const most = EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen));
+  let underWay = 0;
+  while (underWay <= most && hasCache(server, underWay) && keepsTpot(server, underWay, limits)) underWay++;
+  return underWay;
 }
 
 interface At {
@@ -37,28 +43,28 @@ interface At {
   readonly underWay: number;
 }
 
-function keepsLimits(
-  model: ServiceModel,
-  { server, underWay }: At,
-  { ttftMs, tpotMs, quantile }: LatencyLimits,
-): boolean {
-  // In proportion to the load, the cache would be full: then requests wait for others to end.
-  if (server.load.at(underWay).kvCacheUsage > 1) return false;
-  const { promptTokensPerMs, factors } = server.tpot.near(underWay);
-  if (tpotMs !== undefined && quantileOf(factors, quantile) * server.tpot.at(underWay, promptTokensPerMs) > tpotMs)
-    return false;
-  return ttftMs === undefined || quantileOf(listTtfts(model, { server, underWay }), quantile) <= ttftMs;
+/** In proportion to the load, the cache may be full: then requests wait for others to end. */
+function hasCache({ load }: LoadedServer, underWay: number): boolean {
+  return load.at(underWay).kvCacheUsage <= 1;
 }
 
-function listTtfts(model: ServiceModel, { server, underWay }: At): Float64Array {
+function keepsTpot({ tpot }: LoadedServer, underWay: number, { tpotMs, quantile }: LatencyLimits): boolean {
+  const { promptTokensPerMs, factors } = tpot.near(underWay);
+  return tpotMs === undefined || quantileOf(factors, quantile) * tpot.at(underWay, promptTokensPerMs) <= tpotMs;
+}
+
+/** A quantile keeps a limit when the share of requests within the limit, on average over prompts, is as large as its level. */
+function keepsTtft(model: ServiceModel, { server, underWay }: At, { ttftMs, quantile }: LatencyLimits): boolean {
+  if (ttftMs === undefined) return true;
   const load = server.load.at(underWay);
-  const prompts = server.requests;
-  const count = Math.min(PROMPTS, prompts.length);
-  const times = Array.from({ length: count }, (_, i) => prompts[Math.floor((i * prompts.length) / count)]!).flatMap(
-    (prompt) => {
-      const medianMs = model.predictTtft(server.name, { ...prompt, ...load });
-      return RANKS.map((rank) => model.spreadTtft(server.name, medianMs, rank));
-    },
-  );
-  return Float64Array.from(times).sort();
+  const prompts = pickPrompts(server.requests);
+  let within = 0;
+  for (const prompt of prompts)
+    within += model.shareWithin(server.name, model.predictTtft(server.name, { ...prompt, ...load }), ttftMs);
+  return within >= quantile * prompts.length;
+}
+
+function pickPrompts<Prompt>(all: readonly Prompt[]): Prompt[] {
+  const count = Math.min(PROMPTS, all.length);
+  return Array.from({ length: count }, (_, i) => all[Math.floor((i * all.length) / count)]!);
 }

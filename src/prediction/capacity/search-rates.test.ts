@@ -30,7 +30,7 @@ function createPool({ servers, promptMs = 5, outputTokens = OUTPUT_TOKENS }: Lik
   };
   return {
     servers: Array.from({ length: servers }, (_, i) => ({ ...server, name: `s${i}` })),
-    model: { predictTtft: () => promptMs, spreadTtft: (_, medianMs) => medianMs },
+    model: { predictTtft: () => promptMs, shareWithin: (_, medianMs, limitMs) => (medianMs <= limitMs ? 1 : 0) },
     outputTokens,
   };
 }

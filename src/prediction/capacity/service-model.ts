@@ -1,9 +1,8 @@
-/** Draws the TTFT of one request at one server: the model's median, scattered by its residuals. */
-import { type Calibration, calibrate, findBucket, LEVELS } from '../model/calibration.ts';
+/** Predicts the TTFT of a request at a server, and how many of such requests stay within a limit, by the residuals of the model. */
+import { type Buckets, type Calibration, calibrate, describeBuckets, LEVELS, SHIFT_OF } from '../model/calibration.ts';
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns } from '../schema/columns.ts';
-import { clampMs } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 import { LOAD_FIELDS, type LoadMetrics } from './load-curve.ts';
 
@@ -15,8 +14,8 @@ export interface ServiceRequest {
 export interface ServiceModel {
   /** The median TTFT of a request that meets this load. */
   predictTtft(server: string, request: ServiceRequest & LoadMetrics): number;
-  /** A quantile of the TTFT at a server whose predicted median that is; `rank` is in [0, 1). */
-  spreadTtft(server: string, medianMs: number, rank: number): number;
+  /** The share of requests with this predicted median at a server whose TTFT is at most `limitMs`. */
+  shareWithin(server: string, medianMs: number, limitMs: number): number;
 }
 
 /** From this many samples of a server, spread over all of them, the residuals of a model without measured ones are taken. */
@@ -35,15 +34,16 @@ export function* createServiceModel(
   servers: readonly SampledServer[],
 ): Generator<void, ServiceModel> {
   const predictTtft = createMedian(model, podType);
-  const { calibration: trained } = findTimeModel(model, podType, 'ttft');
-  const measured = new Map<string, Calibration>();
-  for (const server of trained.rows > 0 ? [] : servers) {
-    measured.set(server.name, measureCalibration(server, predictTtft));
+  const { calibration } = findTimeModel(model, podType, 'ttft');
+  const trained = createScatter(calibration);
+  const measured = new Map<string, Scatter>();
+  for (const server of calibration.rows > 0 ? [] : servers) {
+    measured.set(server.name, createScatter(measureCalibration(server, predictTtft)));
     yield;
   }
   return {
     predictTtft,
-    spreadTtft: (server, medianMs, rank) => spread(medianMs, measured.get(server) ?? trained, rank),
+    shareWithin: (server, medianMs, limitMs) => findShare(measured.get(server) ?? trained, medianMs, limitMs),
   };
 }
 
@@ -86,14 +86,26 @@ function createMedian(model: LatencyModel, podType: string): ServiceModel['predi
   };
 }
 
-/** The quantile of a time. Residuals are logarithms, known at some levels and interpolated linearly between them. */
-function spread(medianMs: number, { edges, quantiles }: Calibration, rank: number): number {
-  const start = findBucket(edges, medianMs) * LEVELS.length;
-  const last = LEVELS.length - 1;
-  let upper = 1;
-  while (upper < last && LEVELS[upper]! < rank) upper++;
-  const [low, high] = [LEVELS[upper - 1]!, LEVELS[upper]!];
-  const share = Math.max(0, Math.min(1, (rank - low) / (high - low)));
-  const [below, above] = [quantiles[start + upper - 1]!, quantiles[start + upper]!];
-  return clampMs(medianMs * Math.exp(below + share * (above - below)));
+/** The residuals of a calibration, in buckets of predicted times. */
+type Scatter = Buckets & Pick<Calibration, 'quantiles'>;
+
+function createScatter({ edges, quantiles }: Calibration): Scatter {
+  return { ...describeBuckets(edges), quantiles };
+}
+
+/**
+ * The share of times within a limit: residuals are logarithms, known at some levels and interpolated linearly between them; below
+ * the first level it is 0, and from the last on 1. Between buckets they are smoothed as in answers, so that no share rises where
+ * the median does.
+ */
+function findShare(scatter: Scatter, medianMs: number, limitMs: number): number {
+  const limit = Math.log(limitMs / medianMs);
+  const residuals = LEVELS.map((_, level) =>
+    SHIFT_OF.ttft(scatter, medianMs, (bucket) => scatter.quantiles[bucket * LEVELS.length + level]!),
+  );
+  const above = residuals.findIndex((residual) => residual > limit);
+  if (above === -1) return 1;
+  if (above === 0) return 0;
+  const [low, high] = [residuals[above - 1]!, residuals[above]!];
+  return LEVELS[above - 1]! + ((limit - low) / (high - low)) * (LEVELS[above]! - LEVELS[above - 1]!);
 }

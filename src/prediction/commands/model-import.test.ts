@@ -48,6 +48,14 @@ test('models of XGBoost and LightGBM are imported, asked, explained, shown and m
   assert.equal(predicted_ttft_millis, answer.predicted_ttft_millis);
 });
 
+test('an imported model may have learned the logarithm of a time', async () => {
+  const tpot = ['model', 'import', fixture('lightgbm-regression.txt'), '--model', 'logarithm', '--target', 'tpot'];
+  const imported = await runTrivet([...tpot, '--transform', 'log', '--unit', 's'], { env });
+  assert.match(imported.stdout, /logarithm@1 is served now/, imported.stderr);
+  const shown = await runTrivet(['model', 'show', 'logarithm'], { env });
+  assert.match(shown.stdout, /TPOT \(all\) by LightGBM, in log of s, from /);
+});
+
 const refusals: [title: string, parameters: string[], message: RegExp][] = [
   ['without a name', ['--target', 'ttft'], /say its name with --model/],
   ['without a target', ['--model', 'm'], /say what it predicts with --target ttft or --target tpot/],

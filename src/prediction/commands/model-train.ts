@@ -11,8 +11,8 @@ import { STATISTICS, type Statistic } from '../model/calibration.ts';
 import { createPriorModel } from '../model/model.ts';
 import { type PackedModel, packModel, publishModel } from '../registry/publish-model.ts';
 import { checkModelName } from '../schema/model-name.ts';
-import { type ObservationTable, rowsWith, selectRows } from '../schema/observation-table.ts';
-import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
+import { type ObservationTable, PREDICTION_TARGETS, rowsWith, selectRows } from '../schema/observation-table.ts';
+import { DEFAULT_TRAINING, MIN_TARGET_ROWS, type TrainParameters, trainModel } from '../training/train-model.ts';
 import { formatSummaries } from './model-summaries.ts';
 import {
   createFormatOption,
@@ -127,16 +127,17 @@ function printSummary(summary: Summary, promote: string): void {
   print(`\n${describePromotion(summary, promote)}`);
 }
 
-/** With fewer rows, a trained model is no better than the prior. */
-const MIN_ROWS = 20;
-
-function checkEnoughRows({ count }: ObservationTable, refusals: readonly Refusals[]): void {
-  if (count >= MIN_ROWS) return;
-  const usable = `${count} usable ${count === 1 ? 'row' : 'rows'}`;
+/** With fewer rows of each time, nothing is trained, and the prior answers. */
+function checkEnoughRows(table: ObservationTable, refusals: readonly Refusals[]): void {
+  const { count } = table;
+  const most = Math.max(...PREDICTION_TARGETS.map((target) => rowsWith(table, target).length));
+  if (most >= MIN_TARGET_ROWS) return;
+  const rows = `${count} usable ${count === 1 ? 'row' : 'rows'}`;
+  const usable = most === count ? rows : `${rows}, at most ${most} of them with the same time`;
   const why = refusals.length > 0 ? `\n${formatRefusals(refusals)}` : '';
   throw new Failure(
     'invalid',
-    `Cannot train: ${usable}, it must be at least ${MIN_ROWS}; the prior answers until then${why}`,
+    `Cannot train: ${usable}, it must be at least ${MIN_TARGET_ROWS}; the prior answers until then${why}`,
   );
 }
 

@@ -1,6 +1,7 @@
 /** Predicts each row from the rows before it, then learns from it (prequential evaluation). */
 import { createPriorModel } from '../model/model.ts';
-import { createLiveModel, type Forecast, type LiveModel } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
+import { createLiveModel, type LiveModel } from '../online/live-model.ts';
 import { forecastP90Ms } from '../online/target-predictor.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import {

@@ -1,6 +1,7 @@
 /** Parses one record of any source into an observation, and names what is wrong with it. */
 
 import { findTextFault } from '../../database/storable-text.ts';
+import { findTpot } from '../schema/answer-certainty.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import { readIsoTime } from '../schema/iso-time.ts';
 import { findInputMistake, findMistake, type Observation } from '../schema/observation.ts';
@@ -23,13 +24,14 @@ export interface RowPlace {
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
   const given = names ?? detectFieldNames(record);
   const { number, text, problems } = openFields(record);
+  const outputTokens = number('output_tokens');
   const observation: Observation = {
     targetModel: text('target_model') || targetModel,
     input: parseInput({ number, text }, given),
     atMs: parseAt(record.at ?? record.timestamp, problems),
     ttftMs: parseDuration(number, 'ttft_millis', given),
-    tpotMs: parseDuration(number, 'tpot_millis', given),
-    outputTokens: number('output_tokens'),
+    tpotMs: findTpot(parseDuration(number, 'tpot_millis', given), outputTokens),
+    outputTokens,
   };
   const mistake = problems[0] ?? findMistake(observation) ?? findMissing(record);
   return mistake === undefined ? { observation } : { refusal: renameFields(mistake, given) };

@@ -82,6 +82,12 @@ test('rows as JSON of our messages spells them are read like those of the proto 
   assert.deepEqual([table.podTypes, table.servers], [['decode'], ['10.0.0.7']]);
 });
 
+test('the TPOT of one token is left out of a row, and its TTFT is read', async () => {
+  const { table, refusals } = await read(`${JSON.stringify({ ...OURS, output_tokens: 1 })}\n`);
+  assert.deepEqual(refusals, []);
+  assert.deepEqual([table.ttftMs[0], table.tpotMs[0]], [120.5, Number.NaN]);
+});
+
 test('rows of llm-d are mapped, and 0 means a time that was not observed', async () => {
   const { table, refusals } = await read(`${JSON.stringify(LLM_D)}\n`);
   assert.deepEqual(refusals, []);
@@ -123,6 +129,11 @@ const refused: [title: string, row: string, reason: string][] = [
     'a row without times',
     JSON.stringify({ ...OURS, ttft_millis: undefined, tpot_millis: null }),
     'ttft_millis or tpot_millis must be present',
+  ],
+  [
+    'the TPOT of one token alone',
+    JSON.stringify({ ...OURS, ttft_millis: undefined, output_tokens: 1 }),
+    'ttft_millis must be present when output_tokens is 1',
   ],
   ...['yesterday', 'run 7', '03/04/2026', '1969-12-31'].map((at): [string, string, string] => [
     `a time of "${at}"`,

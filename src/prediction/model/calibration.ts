@@ -58,13 +58,26 @@ export function calibrate(predicted: Float64Array, observed: Float64Array): Cali
   const known = residuals.map((bucket) => Float64Array.from(bucket.length > 0 ? bucket : all).sort());
   return {
     edges,
-    quantiles: Float64Array.from(known.flatMap((sorted) => LEVELS.map((level) => conformalQuantile(sorted, level)))),
+    quantiles: Float64Array.from(known.flatMap((sorted) => LEVELS.map((level) => extendQuantile(sorted, level)))),
     logMeans: Float64Array.from(known, (sorted) => logMeanRatio(sorted)),
     rows: count,
   };
 }
 
-/** The residual that `level` of new rows stay below, at least: the ⌈(n+1)·level⌉-th smallest (Vovk et al. 2005). */
+/**
+ * The residual at a level that n residuals reach, from 1/(n+1) to n/(n+1). Beyond the outermost one nothing was measured, so the
+ * quantile goes on from it as that of the prior does. One residual has the spread of the prior, and many have their own.
+ */
+function extendQuantile(sorted: Float64Array, level: number): number {
+  const lowest = 1 / (sorted.length + 1);
+  const reached = Math.max(lowest, Math.min(1 - lowest, level));
+  return conformalQuantile(sorted, reached) + UNKNOWN_SPREAD * (normalQuantile(level) - normalQuantile(reached));
+}
+
+/**
+ * The residual that `level` of new rows stay below, at least: the ⌈(n+1)·level⌉-th smallest (Vovk et al. 2005). Where n residuals
+ * are too few for the level, it is the outermost one, which promises too little.
+ */
 export function conformalQuantile(sorted: Float64Array, level: number): number {
   // Below the middle the guarantee is wanted from the other side.
   const rank = level >= 0.5 ? Math.ceil((sorted.length + 1) * level) : Math.floor((sorted.length + 1) * level);
@@ -143,7 +156,7 @@ export function logMeanRatio(residuals: Float64Array, spread = 1): number {
   return Math.log(sum / residuals.length);
 }
 
-/** Quantile of the standard normal distribution for the levels above (Abramowitz & Stegun 26.2.23, |error| < 4.5e-4). */
+/** Quantile of the standard normal distribution (Abramowitz & Stegun 26.2.23, |error| < 4.5e-4). */
 function normalQuantile(level: number): number {
   if (level === 0.5) return 0;
   const t = Math.sqrt(-2 * Math.log(Math.min(level, 1 - level)));

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
-import { openSink, reportRows } from '../../../test/support/prediction/observation-sink.ts';
+import {
+  dispatched,
+  finished,
+  firstToken,
+  openSink,
+  reportRows,
+} from '../../../test/support/prediction/observation-sink.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { trainModel } from '../training/train-model.ts';
 
 const rows = observePool({ rows: 400 });
-const slower = rows.map((row) => ({ ...row, ttftMs: (row.ttftMs ?? 0) * 3, tpotMs: (row.tpotMs ?? 0) * 3 }));
+const slower = rows.map((row) => ({ ...row, ttftMs: row.ttftMs! * 3, tpotMs: row.tpotMs! * 3 }));
 
 forEachEngine(
   'servers that the prior does not fit raise no drift alarm: nothing was learned from them',
@@ -35,4 +41,19 @@ forEachEngine('another version with other errors is no drift', async (store) => 
   predictor.swap('m', trainModel('m@2', tabulate(rows)));
   await sink.report(reportRows(rows).slice(200));
   assert.equal(drifted.length, before);
+});
+
+forEachEngine('a version that was replaced while its requests were under way raises no alarm', async (store) => {
+  const { sink, predictor, drifted } = openSink(store);
+  const underWay = slower.slice(0, 60).map((row, i) => ({ ...row, requestId: `r${i}` }));
+  predictor.swap('m', trainModel('m@1', tabulate(rows)));
+  await sink.report(underWay.map(({ requestId, input }) => ({ ...dispatched, requestId, input })));
+  predictor.swap('m', trainModel('m@2', tabulate(slower)));
+  await sink.report(
+    underWay.flatMap(({ requestId, ttftMs, tpotMs }) => [
+      { ...firstToken, requestId, ttftMs },
+      { ...finished, requestId, tpotMs },
+    ]),
+  );
+  assert.deepEqual(drifted, []);
 });

@@ -2,7 +2,7 @@
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector, isNearlyCovered } from '../online/drift.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import { readModelVersion } from '../schema/model-name.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 

@@ -1,6 +1,7 @@
 /** Checks a reported event: missing fields, times in the future, unusable numbers. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
+import { findTpot } from '../schema/answer-certainty.ts';
 import { type BrokenBound, fillMetrics, findBrokenBound, MAX_COUNT } from '../schema/input-fields.ts';
 import { findTimeFault } from '../schema/milliseconds.ts';
 import type { ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
@@ -69,12 +70,15 @@ export function checkDraft(draft: EventDraft, nowMs: number): ObservationEvent {
   }
 }
 
+const ONE_TOKEN = 'must be given for one output token, which has no tpot_millis';
+
 function checkObservation(draft: EventDraft) {
-  if (draft.ttftMs === undefined && draft.tpotMs === undefined)
-    throw refuse('ttft_millis', 'or tpot_millis must be given');
+  const output = checkOutput(draft);
+  if (draft.ttftMs === undefined && output.tpotMs === undefined)
+    throw refuse('ttft_millis', draft.tpotMs === undefined ? 'or tpot_millis must be given' : ONE_TOKEN);
   const ttftMs = draft.ttftMs === undefined ? undefined : checkDuration('ttft_millis', draft.ttftMs);
   const requestId = draft.requestId === '' ? '' : checkName('request_id', draft.requestId);
-  return { requestId, ...checkCandidate(draft), ttftMs, ...checkOutput(draft) };
+  return { requestId, ...checkCandidate(draft), ttftMs, ...output };
 }
 
 function checkCandidate({ targetModel, input }: EventDraft): { targetModel: string; input: ObservedInput } {
@@ -95,7 +99,8 @@ const RANGE_OF: Readonly<Record<BrokenBound['bound'], string>> = {
 
 function checkOutput({ tpotMs, outputTokens }: EventDraft): { tpotMs: number | undefined; outputTokens: number } {
   if (outputTokens < 0) throw refuse('output_tokens', `must not be negative, got ${outputTokens}`);
-  return { tpotMs: tpotMs === undefined ? undefined : checkDuration('tpot_millis', tpotMs), outputTokens };
+  const known = findTpot(tpotMs, outputTokens);
+  return { tpotMs: known === undefined ? undefined : checkDuration('tpot_millis', known), outputTokens };
 }
 
 function checkDuration(name: string, value: number | undefined): number {

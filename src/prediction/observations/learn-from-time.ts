@@ -4,7 +4,7 @@ import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { forecastP90Ms } from '../online/target-predictor.ts';
 import { readModelVersion } from '../schema/model-name.ts';
@@ -43,8 +43,9 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
   });
   const labelOf = createLabelLimit();
   const watchDrift = createDriftWatch({ metrics, labelOf, onDrift });
-  return (model, forecast, { target, observedMs, outputTokens }) => {
+  return (model, given, { target, observedMs, outputTokens }) => {
     const live = predictor.live(model);
+    const forecast = live.adopt(given);
     // Computed before the observation, which moves the interval.
     const p90Ms = forecastP90Ms(forecast[target]);
     const answered = toAnsweredRow(model, forecast, target);
@@ -54,7 +55,8 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
     observed.inc({ model: labelOf(model), target });
     const server = Buffer.from(live.servers.addressOf(forecast.key.server) ?? []).toString();
     onAnswered?.({ ...answered, server, p90Ms, observedMs, nowMs: world.nowMs() });
-    watchDrift(model, forecast, { target, observedMs, p90Ms });
+    // A version that was replaced while the request was under way needs no alarm: it would set off another training.
+    if (forecast.modelId === live.model.id) watchDrift(model, forecast, { target, observedMs, p90Ms });
   };
 }
 

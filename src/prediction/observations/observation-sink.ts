@@ -1,11 +1,11 @@
 /**
  * Takes reported events: joins and stores them first, then learns from them. An observed time is compared with a forecast that
- * is made here when the dispatch is reported, or, without that report, before the first row of the same report is learned.
- * Without a trained model it is made when the row itself is learned. It is not compared with the answer of a Predict call, which
+ * is made here when the dispatch is reported, or, without that report, before the first row of the same report is learned;
+ * if another process got that report, as of the dispatch. Without a trained model it is made when the row itself is learned. It is not compared with the answer of a Predict call, which
  * has no ID of a request.
  */
 import type { Store } from '../../database/store.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema/columns.ts';
 import { findTimeFault } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
@@ -39,19 +39,19 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
 
   async function forecastAll(rows: readonly LearnableRow[]): Promise<(Forecast | undefined)[]> {
     const forecasts: (Forecast | undefined)[] = [];
-    for (const { requestId, observation } of rows) {
-      const known = remembered.find(requestId)?.forecast;
+    for (const row of rows) {
+      const known = remembered.find(row.requestId)?.forecast;
       if (known === undefined) await pace(PACE_COST.dispatch);
-      forecasts.push(known ?? forecastByTrained(predictor, observation));
+      forecasts.push(known ?? forecastByTrained(predictor, row));
     }
     return forecasts;
   }
 
   async function learnPart(rows: readonly LearnableRow[], { before, late }: PartForecasts): Promise<void> {
-    for (const [index, { observation }] of rows.entries()) {
+    for (const [index, row] of rows.entries()) {
       await pace(PACE_COST.sample);
-      const forecast = judgeTogether(before[index], late[index]) ?? forecastRequest(predictor, observation);
-      for (const time of listTimes(observation)) learn(observation.targetModel, forecast, time);
+      const forecast = judgeTogether(before[index], late[index]) ?? forecastRow(predictor, row);
+      for (const time of listTimes(row.observation)) learn(row.observation.targetModel, forecast, time);
     }
   }
 
@@ -91,7 +91,7 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       const report = await joinReported(dependencies, reported);
       await pace(PACE_COST.report);
       await rememberDispatches(report.joined);
-      await learnAll(report.samples);
+      await learnAll(listLearnable(report));
       moveHistories(report);
       const all = [...impossible, ...report.refusals].sort((one, other) => one.index - other.index);
       return { accepted: events.length - all.length, refusals: all };
@@ -128,9 +128,20 @@ function judgeTogether(before: Forecast | undefined, late: Forecast | undefined)
 /** Undefined without a trained model: the prior is fitted to the first times, and forecasts before that would only be wrong. */
 function forecastByTrained(
   predictor: ObservationSinkDependencies['predictor'],
-  observation: Observation,
+  row: LearnableRow,
 ): Forecast | undefined {
-  return predictor.hasModel(observation.targetModel) ? forecastRequest(predictor, observation) : undefined;
+  return predictor.hasModel(row.observation.targetModel) ? forecastRow(predictor, row) : undefined;
+}
+
+/**
+ * A request whose dispatch is not remembered, since another process got it, is forecast as of that dispatch. A forecast of
+ * now would know the times of the requests beside it, and its error would be too small to bound those of answers.
+ */
+function forecastRow(
+  predictor: ObservationSinkDependencies['predictor'],
+  { requestId, observation }: LearnableRow,
+): Forecast {
+  return forecastRequest(predictor, observation, requestId === '' ? undefined : observation.atMs);
 }
 
 /** Overwritten for each request: a forecast keeps nothing of it. */
@@ -140,12 +151,13 @@ requestColumns.count = 1;
 function forecastRequest(
   predictor: ObservationSinkDependencies['predictor'],
   { targetModel, input, history }: DispatchedInput,
+  sentMs?: number,
 ): Forecast {
   for (const name of METRIC_COLUMNS) requestColumns[name][0] = input[name];
   HISTORY_COLUMNS.forEach((name, h) => {
     requestColumns[name][0] = history?.[h] ?? Number.NaN;
   });
-  return predictor.live(targetModel).forecast(requestColumns, input.podType, Buffer.from(input.serverIp));
+  return predictor.live(targetModel).forecast(requestColumns, input.podType, Buffer.from(input.serverIp), sentMs);
 }
 
 /** An event with its position in the report. */
@@ -175,6 +187,12 @@ async function joinReported(
     refusals: refusals.map(({ index, reason }) => ({ index: reported[index]!.index, reason })),
     joined: reported.filter((_, position) => !refused.has(position)).map(({ event }) => event),
   };
+}
+
+/** Whole observations have no dispatch, whether they have the ID of a request or not. */
+function listLearnable({ joined, samples }: JoinedReport): LearnableRow[] {
+  const whole = new Set(joined.filter(({ kind }) => kind === 'observation').map(({ requestId }) => requestId));
+  return samples.map((sample) => (whole.has(sample.requestId) ? { ...sample, requestId: '' } : sample));
 }
 
 /** The times of each request among these samples, which have one each. */

@@ -4,7 +4,7 @@
  * reported. A first token that is reported before its dispatch enters the history with that.
  */
 import { HISTORY_SIZE } from '../history/server-history.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import type {
@@ -43,7 +43,7 @@ export interface KnownTimes {
   readonly tpotMs?: number | undefined;
 }
 
-/** Older ones are forgotten: when their time is reported, they are predicted again. */
+/** Older ones are forgotten: when their time is reported, they are predicted again as of their dispatch. */
 const MAX_REMEMBERED = 50_000;
 
 export function createRememberedRequests(predictor: SwappablePredictor): RememberedRequests {
@@ -51,7 +51,8 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
 
   /** Opens the history of the server that a remembered request was sent to. */
   function openHistory({ targetModel, forecast }: RememberedRequest, knownMs: number) {
-    const history = predictor.live(targetModel).histories.ensure(forecast.key.server);
+    const live = predictor.live(targetModel);
+    const history = live.histories.ensure(live.adopt(forecast).key.server);
     history.begin(knownMs);
     return history;
   }

@@ -1,5 +1,5 @@
 /** Chooses the forecast by which a row of a long report is judged. */
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { TargetForecast } from '../online/target-predictor.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
@@ -12,9 +12,10 @@ import type { PredictionTarget } from '../schema/observation-table.ts';
 export function judgeInReport(before: Forecast, late: Forecast): Forecast {
   const experts = before.swaps === late.swaps ? late : before;
   const judge = (target: PredictionTarget): TargetForecast => {
-    const { mixtureMs, medianMs, interval } = before[target];
+    const { mixtureMs, medianMs, weights, interval } = before[target];
     const reportedMeanwhile = Math.max(0, late[target].interval.observedBefore - interval.observedBefore);
-    return { ...experts[target], mixtureMs, medianMs, interval: { ...interval, reportedMeanwhile } };
+    return { ...experts[target], mixtureMs, medianMs, weights, interval: { ...interval, reportedMeanwhile } };
   };
-  return { ...experts, ttft: judge('ttft'), tpot: judge('tpot') };
+  const { observedTimes } = before;
+  return { ...experts, observedTimes, ttft: judge('ttft'), tpot: judge('tpot') };
 }

@@ -12,6 +12,7 @@ import {
   statement,
 } from '../../database/store.ts';
 import { bindRowsExactly, multiRowInsert, type ValueRow, type ValueType } from '../../database/value-rows.ts';
+import { findTpot } from '../schema/answer-certainty.ts';
 import { HISTORY_FIELDS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
@@ -215,12 +216,14 @@ function toStored(value: number | undefined): number | null {
 }
 
 function toObservation(targetModel: string, row: SampleRow): Sample['observation'] {
+  const outputTokens = row.output_tokens ?? undefined;
   return {
     targetModel,
     atMs: row.at_ms,
     ttftMs: row.ttft_ms ?? undefined,
-    tpotMs: row.tpot_ms ?? undefined,
-    outputTokens: row.output_tokens ?? undefined,
+    // An earlier program stored those of one token too.
+    tpotMs: findTpot(row.tpot_ms ?? undefined, outputTokens),
+    outputTokens,
     history: HISTORY_FIELDS.map((field) => row[field] ?? Number.NaN),
     input: {
       podType: row.pod_type,

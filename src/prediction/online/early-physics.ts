@@ -8,7 +8,7 @@ import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { RecentRow } from './recent-rows.ts';
 
-/** The prior is fitted at `LEAST_ROWS` observed times of a target, whenever they have doubled, and then every `MOST_ROWS`. */
+/** The prior is fitted at `LEAST_ROWS` observed times of a target, whenever they have doubled, and then every `MOST_ROWS`, to at most as many. */
 const LEAST_ROWS = 4;
 const MOST_ROWS = 512;
 /**
@@ -35,12 +35,13 @@ export function createEarlyPhysics(): EarlyPhysics {
   };
 }
 
-/** The model, with a prior fitted to these rows for each of the targets that was never trained, or without one where rows do not say enough. */
+/** The model, with a prior fitted to the newest of these rows for each of the targets that was never trained, or without one where rows do not say enough. */
 export function fitPriors(
   model: LatencyModel,
-  rows: readonly RecentRow[],
+  recent: readonly RecentRow[],
   targets: readonly PredictionTarget[] = PREDICTION_TARGETS,
 ): LatencyModel {
+  const rows = recent.slice(-MOST_ROWS);
   const unlearned = targets.filter((target) => !hasLearned(model, target));
   if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
   const fitted = unlearned.map((target) => [target, fitPrior(target, rows)] as const);

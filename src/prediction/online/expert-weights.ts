@@ -47,8 +47,8 @@ export interface ObservedForecast {
 export interface ExpertWeights {
   /** One weight for each expert at this server (-1: unknown); they sum to 1. */
   weightsOf(server: number): Float64Array;
-  /** Fills `mixture.logFactors` with the means of `mixture.expertLogFactors`, weighted for the server of each row. */
-  mix(batch: Batch, mixture: Mixture): void;
+  /** Fills `mixture.logFactors` with the means of `mixture.expertLogFactors`, weighted for the server of each row, or by `given`. */
+  mix(batch: Batch, mixture: Mixture, given?: readonly number[]): void;
   observe(server: number, observed: ObservedForecast): void;
   /** Must be called before this number is given to another server. */
   forget(server: number): void;
@@ -65,8 +65,11 @@ export function createExpertWeights(readFeedbackDelay: () => number = () => 0): 
   const slot = createRecord();
   const servers: (ExpertRecord | undefined)[] = [];
   return {
-    weightsOf: (server) => findRecord(server, servers, slot).weights,
-    mix: (batch, mixture) => mixRows(batch, mixture, { servers, slot }),
+    weightsOf: (server) => findRecord(server, { servers, slot }).weights,
+    mix(batch, mixture, given) {
+      const records = given && { servers: [], slot: { weights: Float64Array.from(given) } };
+      mixRows(batch, mixture, records ?? { servers, slot });
+    },
     observe(server, observed) {
       addLosses(slot, observed);
       reweighSlot(slot, readFeedbackDelay());
@@ -100,18 +103,20 @@ export function createExpertWeights(readFeedbackDelay: () => number = () => 0): 
 }
 
 // An array look-up at -1 or beyond the end costs ten times as much as one inside, so the bounds are checked first.
-function findRecord(server: number, servers: readonly (ExpertRecord | undefined)[], slot: ExpertRecord): ExpertRecord {
+function findRecord(server: number, { servers, slot }: AllWeights): Weights {
   return server >= 0 && server < servers.length ? (servers[server] ?? slot) : slot;
 }
 
-interface AllRecords {
-  readonly servers: readonly (ExpertRecord | undefined)[];
-  readonly slot: ExpertRecord;
+type Weights = Pick<ExpertRecord, 'weights'>;
+
+interface AllWeights {
+  readonly servers: readonly (Weights | undefined)[];
+  readonly slot: Weights;
 }
 
-function mixRows({ count, servers }: Batch, { expertLogFactors, logFactors }: Mixture, records: AllRecords): void {
+function mixRows({ count, servers }: Batch, { expertLogFactors, logFactors }: Mixture, records: AllWeights): void {
   for (let n = 0; n < count; n++) {
-    const { weights } = findRecord(servers[n]!, records.servers, records.slot);
+    const { weights } = findRecord(servers[n]!, records);
     let sum = 0;
     for (let e = 0; e < EXPERT_COUNT; e++) sum += weights[e]! * expertLogFactors[n * EXPERT_COUNT + e]!;
     logFactors[n] = sum;

@@ -9,27 +9,23 @@ import { createServerHistories, type ServerHistories } from '../history/server-h
 import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
-import {
-  type AnswerStatistic,
-  createPredictColumns,
-  MODEL_COLUMNS,
-  type PredictColumns,
-  type PredictedColumns,
-} from '../schema/columns.ts';
+import type { AnswerStatistic, PredictColumns, PredictedColumns } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createBasisReader, createEarlyPhysics, fitPriors, listUnlearned } from './early-physics.ts';
+import { createForecasts, type Forecast } from './forecasts.ts';
+import { readKnownMeans } from './known-means.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
-import { createRecentRows } from './recent-rows.ts';
+import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
 import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
-import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
-import { createSlotTable, type SlotTable } from './slot-table.ts';
-import { fillStalledQueueBounds } from './stalled-queue-bounds.ts';
-import { renewForecast, type TargetForecast, type TargetPredictor } from './target-predictor.ts';
+import { createBatch, createMixture } from './slot-batch.ts';
+import { createSlotTable } from './slot-table.ts';
+import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
+import type { TargetForecast, TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -40,8 +36,16 @@ export interface LiveModel {
   predict(columns: PredictColumns, predicted: PredictedColumns): void;
   /** Fills each of `outputs` with its statistic of the same rows. */
   predictStatistics(columns: PredictColumns, outputs: readonly StatisticColumns[]): void;
-  /** The prediction for one row as of now, to be compared with the time that will be observed. */
-  forecast(columns: MetricColumns, podType: string, server: Uint8Array): Forecast;
+  /**
+   * The prediction for one row, to be compared with the time that will be observed. With `sentMs`, it is the prediction as of that time of day,
+   * for a request whose forecast at its dispatch is not known: the mean residuals are those of that time.
+   */
+  forecast(columns: MetricColumns, podType: string, server: Uint8Array, sentMs?: number): Forecast;
+  /**
+   * The forecast as one of this live model. It is another one if it was made by another live model, as that of a name before its first
+   * training, or if the number of its server was given to another server.
+   */
+  adopt(forecast: Forecast): Forecast;
   observe(forecast: Forecast, target: PredictionTarget, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which the old model answers. A caller that stops early leaves the old model in place. */
@@ -78,19 +82,8 @@ export interface ObservedTime {
   readonly outputTokens?: number | undefined;
 }
 
-/** The forecast for one request before its times were observed, with all that learning from them needs. */
-export interface Forecast {
-  readonly key: ServerKey;
-  readonly podType: string;
-  /** The id of the model that predicted. */
-  readonly modelId: string;
-  /** How often the model had been replaced before. An early refit of the prior keeps the id of the model. */
-  readonly swaps: number;
-  /** Values in the order of MODEL_COLUMNS; a missing one is negative. */
-  readonly metrics: readonly number[];
-  readonly ttft: TargetForecast;
-  readonly tpot: TargetForecast;
-}
+/** So that it is made again, by what was known first, before it is learned from. */
+const FORECAST_BEFORE_ALL = { swaps: -1, observedTimes: 0 };
 
 const MAX_SERVERS = 8192;
 /** Pod types beyond these share a number: callers may send any text. */
@@ -100,12 +93,13 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const podTypes = createPodTypeNumbers(MAX_POD_TYPES);
   const tracker = createResidualTracker({ maxServers: MAX_SERVERS, maxPodTypes: MAX_POD_TYPES });
   const table = createSlotTable(initial, { tracker, podTypes });
-  const parts = { tracker, recent: createRecentRows(), table };
+  const parts = { tracker, recent: createRecentRows(tracker.servers), table };
   const histories = createServerHistories(tracker.servers);
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
   );
-  const { forecastRow, forecastForServed } = createForecasters(table);
+  const forecasts = createForecasts(parts);
+  const { ensureKey, adopt } = createServerKeys(tracker.servers, podTypes);
   const early = createEarlyPhysics();
   let hasObserved = false;
 
@@ -128,20 +122,18 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     predict: (columns, predicted) =>
       predictCall(columns, [{ statistic: table.model.statistic, predicted }], hasObserved),
     predictStatistics: (columns, outputs) => predictCall(columns, outputs, hasObserved),
-    forecast(columns, podType, address) {
-      podTypes.register(podType);
-      const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
-      const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
-      return { key, podType, metrics, ...forecastRow(columns, podType, key) };
-    },
-    observe(forecast, target, { observedMs, outputTokens }) {
+    forecast: (columns, podType, address, sentMs) =>
+      forecasts.forecastRow(columns, { podType, key: ensureKey(podType, address), sentMs }),
+    adopt,
+    observe(given, target, { observedMs, outputTokens }) {
       hasObserved = true;
+      const forecast = adopt(given);
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(forecastForServed(forecast, target), key, {
-        observedMs,
-        certainty: certaintyOf(target, outputTokens),
-      });
-      parts.recent.add({ key, podType, metrics, target, observedMs });
+      const served = forecasts.renew(forecast, target);
+      const row = { key, podType, metrics, target, observedMs };
+      const before = { knownMs: world.nowMs(), ...readKnownBefore(parts, row, served) };
+      parts.recent.add(row, before, forecast.observedTimes);
+      table.find(podType, 1)[target].observe(served, key, { observedMs, certainty: certaintyOf(target, outputTokens) });
       // 7 times in the first 256 rows, then every 512 rows until the first training.
       if (early.isDue(target, table.model)) fitPriorsAgain(parts, [target]);
     },
@@ -160,6 +152,36 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       // The saved residuals belong to a prior that was fitted to these rows, so it is fitted again.
       fitPriorsAgain(parts, listUnlearned(table.model));
     },
+  };
+}
+
+function createServerKeys(servers: ServerIndex, podTypes: PodTypeNumbers) {
+  function ensureKey(podType: string, address: Uint8Array): ServerKey {
+    podTypes.register(podType);
+    const server = servers.ensure(address);
+    return { server, address: servers.addressOf(server), podType: podTypes.numberOf(podType) };
+  }
+
+  function adopt(forecast: Forecast): Forecast {
+    const { podType, key } = forecast;
+    if (key.address === undefined || key.address === servers.addressOf(key.server)) return forecast;
+    return { ...forecast, ...FORECAST_BEFORE_ALL, key: ensureKey(podType, key.address) };
+  }
+
+  return { ensureKey, adopt };
+}
+
+function readKnownBefore({ tracker, table }: ReplayedParts, row: RecentRow, { mixtureMs }: TargetForecast) {
+  const { server } = row.key;
+  const { weights, intervals } = table.find(row.podType, 1)[row.target];
+  const { quantiles, recentQuantiles, observedBefore, observedOfServerBefore } = intervals.predictInterval(
+    mixtureMs,
+    server,
+  );
+  return {
+    weights: [...weights.weightsOf(server)],
+    interval: { quantiles, recentQuantiles, observedBefore, observedOfServerBefore },
+    means: readKnownMeans(tracker, row),
   };
 }
 
@@ -196,11 +218,6 @@ function createLearningState(parts: LearningDependencies, onOpen: () => void): L
     },
     replayOwn: (target) => beginWithoutRestored(parts, target),
   };
-}
-
-/** JSON has no NaN. Inputs are never negative, so -1 stands for a missing one. */
-function toStorable(value: number): number {
-  return Number.isNaN(value) ? -1 : value;
 }
 
 type CallPredictor = (
@@ -242,49 +259,5 @@ function createCallPredictor(
       for (const { statistic, predicted } of outputs)
         slot.tpot.fillStatistic(batch, mixture, { statistic, timesMs: predicted.tpotMs });
     }
-  };
-}
-
-type RowForecaster = (
-  columns: MetricColumns,
-  podType: string,
-  key: ServerKey,
-) => Omit<Forecast, 'key' | 'podType' | 'metrics'>;
-
-function createForecasters(table: SlotTable) {
-  const forecastRow = createRowForecaster(table);
-  const columns = createPredictColumns(1);
-  columns.count = 1;
-
-  /**
-   * Forecasts a request again whose model was replaced while it was under way. Intervals are still judged by what was promised
-   * when the request was sent: the new forecast knows what was observed since then, and would show too few misses.
-   */
-  function forecastForServed(forecast: Forecast, target: PredictionTarget): TargetForecast {
-    const { key, podType, metrics, swaps } = forecast;
-    if (swaps === table.swaps) return forecast[target];
-    for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
-    return renewForecast(forecast[target], forecastRow(columns, podType, key)[target]);
-  }
-
-  return { forecastRow, forecastForServed };
-}
-
-function createRowForecaster(table: SlotTable): RowForecaster {
-  const batch: Batch = createBatch(1);
-  const mixture: Mixture = createMixture(1);
-  batch.count = 1;
-  return (columns, podType, key) => {
-    const slot = table.find(podType, columns.count);
-    batch.servers[0] = key.server;
-    batch.podType = key.podType;
-    fillStalledQueueBounds(columns, batch.queueBounds);
-    const estimates = slot.estimate(columns, batch.servers);
-    return {
-      modelId: table.model.id,
-      swaps: table.swaps,
-      ttft: slot.ttft.forecast(estimates.ttft, batch, mixture),
-      tpot: slot.tpot.forecast(estimates.tpot, batch, mixture),
-    };
   };
 }

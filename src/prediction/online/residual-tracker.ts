@@ -52,6 +52,8 @@ interface Means {
 export interface ServerKey {
   /** -1 for an unknown server. */
   readonly server: number;
+  /** The array that the index has for this server: another one once the number is given to another server. */
+  readonly address?: Uint8Array | undefined;
   readonly podType: number;
 }
 

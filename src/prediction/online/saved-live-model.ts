@@ -56,7 +56,7 @@ export interface SavedSlot<Saved> extends Record<PredictionTarget, Saved> {
   readonly podType: string;
 }
 
-interface SavedRow extends Omit<RecentRow, 'key' | 'metrics' | 'isRestored'> {
+interface SavedRow extends Omit<RecentRow, 'key' | 'metrics' | 'isRestored' | 'before'> {
   readonly address: string;
   /** JSON has no NaN: it writes null for what is missing. */
   readonly metrics: readonly (number | null)[];
@@ -70,12 +70,18 @@ export interface LiveModelState {
   readonly slots: ReadonlyMap<string, Readonly<Record<PredictionTarget, TargetPredictor>>>;
 }
 
+/** Further ones would be most of a state, which is written every ten seconds. */
+const SAVED_ROWS = 512;
+
 export function saveLiveModel(state: LiveModelState): SavedLiveModel {
   const { podTypes, tracker, recent } = state;
   return {
     podTypes: [...podTypes],
     state: tracker.save(),
-    recent: recent.list().map((row) => saveRow(row, tracker)),
+    recent: recent
+      .list()
+      .slice(-SAVED_ROWS)
+      .map((row) => saveRow(row, tracker)),
     slots: saveSlots(state, saveTarget),
     servers: saveServers(state),
   };
@@ -146,7 +152,7 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
   const rows = saved.recent.map(({ address, metrics, ...row }): RecentRow => {
     const server = servers.ensure(Buffer.from(address));
     const numbers = metrics.map((value) => value ?? Number.NaN);
-    const key = { server, podType: numberOfPodType(podTypes, row.podType) };
+    const key = { server, address: servers.addressOf(server), podType: numberOfPodType(podTypes, row.podType) };
     return { ...row, metrics: numbers, key, isRestored: true };
   });
   replaceRestored(recent, rows);

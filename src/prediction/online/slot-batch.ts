@@ -1,6 +1,6 @@
 /** Declares the rows of a call that one slot answers. */
 import { EXPERT_COUNT } from './experts.ts';
-import { createStalledQueueBounds, type StalledQueueBounds } from './stalled-queue-bounds.ts';
+import { createStalledQueueBounds, type StalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
 
 /** The rows of a call that one slot answers. Arrays are in the order of the batch; their first `count` entries are valid. */
 export interface Batch {

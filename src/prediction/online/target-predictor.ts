@@ -27,7 +27,7 @@ import {
   signalOf,
 } from './residual-tracker.ts';
 import type { Batch, Mixture } from './slot-batch.ts';
-import { createStalledQueueCheck, type ForecastBound } from './stalled-queue-check.ts';
+import { createStalledQueueCheck, type ForecastBound } from './stalled-queue/stalled-queue-check.ts';
 
 /** The prediction for one request, kept until its time is known. */
 export interface TargetForecast {
@@ -35,6 +35,8 @@ export interface TargetForecast {
   readonly logPhysics: number;
   readonly logTrees: number;
   readonly expertLogs: readonly number[];
+  /** The weight of each expert in the mixture. */
+  readonly weights: readonly number[];
   /** The mixture of the experts; residuals are relative to it. */
   readonly mixtureMs: number;
   readonly medianMs: number;
@@ -58,7 +60,7 @@ export interface TargetPredictor {
   /** Writes one statistic of each row of a mixture. */
   fillStatistic(batch: Batch, mixture: Mixture, column: StatisticColumn): void;
   /** Forecasts row 0 of a call, the only row of the batch; `mixture` is filled on the way. */
-  forecast(estimates: TargetEstimates, batch: Batch, mixture: Mixture): TargetForecast;
+  forecast(estimates: TargetEstimates, batch: Batch, options: ForecastOptions): TargetForecast;
   observe(forecast: TargetForecast, key: ServerKey, observed: CertainTime): void;
   /** Updates only the residuals of servers, relative to what this model would have predicted. */
   replay(estimate: Estimate, key: ServerKey, observedMs: number): void;
@@ -66,6 +68,12 @@ export interface TargetPredictor {
   replaceModel(model: TimeModel): void;
   /** Must be called before this number is given to another server. */
   forgetServer(server: number): void;
+}
+
+export interface ForecastOptions {
+  readonly mixture: Mixture;
+  /** The weights of the experts, if not those of the server now. */
+  readonly weights?: readonly number[] | undefined;
 }
 
 export interface TargetPredictorOptions {
@@ -85,16 +93,16 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
   const mixExperts = createExpertMixer({ tracker, weights, signals });
-  const mix = (estimates: TargetEstimates, batch: Batch, mixture: Mixture): void => {
-    mixExperts(estimates, batch, mixture);
-    multiplyPhysics(estimates, batch, { mixture, offsets });
+  const mix = (estimates: TargetEstimates, batch: Batch, options: ForecastOptions): void => {
+    mixExperts(estimates, batch, options);
+    multiplyPhysics(estimates, batch, { mixture: options.mixture, offsets });
   };
 
   return {
     weights,
     intervals,
     mix(estimates, batch, mixture) {
-      mix(estimates, batch, mixture);
+      mix(estimates, batch, { mixture });
       queueCheck.raise(mixture.timesMs, batch);
     },
     useModelOnly(estimates, batch, mixture) {
@@ -106,15 +114,16 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
       const leastMs = queueCheck.quantileBounds(queueBounds);
       intervals.fill({ count, rows, servers, leastMs, mixtureMs: timesMs }, column);
     },
-    forecast(estimates, batch, mixture) {
-      mix(estimates, batch, mixture);
+    forecast(estimates, batch, options) {
+      const { mixture } = options;
+      mix(estimates, batch, options);
       const queueBound = readBound(batch, mixture);
       queueCheck.raise(mixture.timesMs, batch);
       const server = batch.servers[0]!;
       const leastMs = queueCheck.quantileBounds(batch.queueBounds)?.[0];
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
-      const offset = offsets.read(server);
-      return describeForecast(readEstimate(estimates, 0), mixture, { offset, interval, queueBound });
+      const used = { weights: options.weights ?? [...weights.weightsOf(server)], interval, queueBound };
+      return describeForecast(readEstimate(estimates, 0), mixture, { offset: offsets.read(server), ...used });
     },
     observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval, queueBound }, key, { observedMs, certainty }) {
       const observedLog = Math.log(observedMs);
@@ -146,10 +155,10 @@ interface MixerDependencies {
 /** Fills the experts, adds the mean residuals of the rows' servers, and mixes them by their weights. */
 function createExpertMixer({ tracker, weights, signals }: MixerDependencies) {
   const adjusted = listAdjusted(signals);
-  return (estimates: TargetEstimates, batch: Batch, mixture: Mixture): void => {
+  return (estimates: TargetEstimates, batch: Batch, { mixture, weights: given }: ForecastOptions): void => {
     startExperts(estimates, batch, mixture);
     for (const expert of adjusted) tracker.addExpected(batch, expert, mixture.expertLogFactors);
-    weights.mix(batch, mixture);
+    weights.mix(batch, mixture, given);
   };
 }
 
@@ -203,14 +212,14 @@ function multiplyPhysics(
 function describeForecast(
   { physicsMs, treeLog }: Estimate,
   mixture: Mixture,
-  { offset, interval, queueBound }: Pick<TargetForecast, 'interval' | 'queueBound'> & { readonly offset: number },
+  { offset, ...used }: Pick<TargetForecast, 'weights' | 'interval' | 'queueBound'> & { readonly offset: number },
 ): TargetForecast {
   const mixtureMs = mixture.timesMs[0]!;
   const logPhysics = Math.log(physicsMs) + offset;
   const logTrees = logPhysics + treeLog;
   const expertLogs = EXPERTS.map((_, expert) => logPhysics + mixture.expertLogFactors[expert]!);
-  const medianMs = quantileMs('p50', mixtureMs, interval);
-  return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, interval, queueBound };
+  const medianMs = quantileMs('p50', mixtureMs, used.interval);
+  return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, ...used };
 }
 
 /**

@@ -26,7 +26,10 @@ export interface Observation {
 export function findMistake(row: Observation): string | undefined {
   const mistake = findInputMistake(row.input);
   if (mistake !== undefined) return mistake;
-  if (row.ttftMs === undefined && row.tpotMs === undefined) return 'ttft_millis or tpot_millis must be present';
+  if (row.ttftMs === undefined && row.tpotMs === undefined)
+    return row.outputTokens === 1
+      ? 'ttft_millis must be present when output_tokens is 1'
+      : 'ttft_millis or tpot_millis must be present';
   return (
     findTimeMistake('ttft_millis', row.ttftMs) ??
     findTimeMistake('tpot_millis', row.tpotMs) ??

@@ -2,7 +2,7 @@
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';

@@ -10,7 +10,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
-import type { Forecast } from '../online/live-model.ts';
+import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { listLiveStates } from './live-state-store.ts';
 import { createSharedLearning, type SharedLearning, type TimeToLearn } from './shared-learning.ts';

@@ -15,9 +15,8 @@ import type {
   Validation,
 } from '../model/model.ts';
 import { MAX_POD_TYPE_MODELS } from '../model/model-header.ts';
-import { fitServerOffsets, NO_OFFSETS, readRowOffsets, type ServerOffsets } from '../model/server-offsets.ts';
-import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
-import { certaintyOf } from '../schema/answer-certainty.ts';
+import { fitServerOffsets, readRowOffsets, type ServerOffsets } from '../model/server-offsets.ts';
+import { fitPhysics, type PhysicsModel } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import {
   type ObservationTable,
@@ -30,6 +29,7 @@ import {
 import { normalizePodType } from '../schema/pod-type.ts';
 import { addBlankedRows } from './blanked-rows.ts';
 import { computeMatrix, computeSamples, type Samples, toColumns } from './samples.ts';
+import { listCertainties, predictPhysics, trainPhysics } from './train-physics.ts';
 
 export interface TrainParameters {
   readonly statistic: Statistic;
@@ -44,6 +44,8 @@ export const DEFAULT_TRAINING: TrainParameters = {
 
 /** A pod type with fewer rows than this gets no slot: the pooled model answers better. */
 const MIN_SLOT_ROWS = 50;
+/** A target with fewer rows than this is left to the prior, which is fitted to reports until then. */
+export const MIN_TARGET_ROWS = 20;
 /** With fewer rows than this there are no trees, and physics answers alone. */
 const MIN_FOREST_ROWS = 40;
 /** With more rows than this, the validated model is kept instead of being trained again on all rows. */
@@ -115,7 +117,7 @@ function trainSlot(
   const settings = { binning, trees: parameters.trees, keepsPartialFit };
   const models: Partial<Record<PredictionTarget, TimeModel>> = {};
   for (const target of PREDICTION_TARGETS) {
-    if (all[target].count === 0) continue;
+    if (all[target].count < MIN_TARGET_ROWS) continue;
     onTarget(target);
     const samples = computeSamples(target, all[target], slotOffsets);
     const ofLearned = computeSamples(target, learned[target], partialOffsets);
@@ -165,12 +167,7 @@ function trainTarget(
   settings: TreeSettings,
 ): TimeModel {
   const rows = samples.table.count;
-  if (rows < MIN_FOREST_ROWS) {
-    const physics = fitPhysics(target, samples.table, samples.observed);
-    const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
-    const layers = { offsets: NO_OFFSETS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
-    return { rows, ...layers, calibration, validation: undefined };
-  }
+  if (rows < MIN_FOREST_ROWS) return trainPhysics(target, samples.table);
   const partial = fitLayers(target, learned, settings, heldOut);
   const forestShare = chooseShare(partial, heldOut);
   const predicted = predictWith(partial, forestShare, heldOut);
@@ -220,7 +217,7 @@ function fitLayers(
 /** Twice the time that physics predicts for a nearly idle server. A larger base is better for short times, and worse for busy servers. */
 function chooseTreeBase(physics: PhysicsModel, samples: Samples): number {
   if (physics.target !== 'ttft') return 0;
-  const predicted = predictPhysics(physics, samples).sort();
+  const predicted = predictPhysics(physics, samples.table).sort();
   return 2 * predicted[Math.floor(0.02 * predicted.length)]!;
 }
 
@@ -231,7 +228,7 @@ function prepareRows(
   binning: Binning,
 ): TrainingSet {
   const offset = readRowOffsets(layers.offsets, samples.table);
-  const expected = predictPhysics(layers.physics, samples);
+  const expected = predictPhysics(layers.physics, samples.table);
   const target = samples.observed.map((value, i) => Math.log(value / (expected[i]! + layers.treeBaseMs)) - offset[i]!);
   const certainty = listCertainties(layers.physics.target, samples.table);
   return {
@@ -239,10 +236,6 @@ function prepareRows(
     target,
     weights: target.map((ratio, i) => weighRatio(ratio) * certainty[i]!),
   };
-}
-
-function listCertainties(target: PredictionTarget, { outputTokens, count }: ObservationTable): Float64Array {
-  return outputTokens.slice(0, count).map((tokens) => certaintyOf(target, tokens));
 }
 
 /** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
@@ -267,7 +260,7 @@ function chooseShare(layers: Layers, heldOut: Samples): number {
 
 function predictWith({ offsets, physics, treeBaseMs, forest }: Layers, share: number, samples: Samples): Float64Array {
   const offset = readRowOffsets(offsets, samples.table);
-  const byPhysics = predictPhysics(physics, samples);
+  const byPhysics = predictPhysics(physics, samples.table);
   const predicted = byPhysics.map((value, i) => clampMs(value * Math.exp(offset[i]!)));
   const { count } = samples.table;
   if (count === 0 || share === 0) return predicted;
@@ -278,12 +271,6 @@ function predictWith({ offsets, physics, treeBaseMs, forest }: Layers, share: nu
   return predicted.map((value, i) =>
     clampMs(value * Math.exp(share * (sums[i]! + Math.log1p(treeBaseMs / byPhysics[i]!)))),
   );
-}
-
-function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array {
-  const predicted = new Float64Array(table.count);
-  evaluatePhysics(physics, table, table.count, predicted);
-  return predicted.map(clampMs);
 }
 
 /**

@@ -69,6 +69,7 @@ export const sendAllWaiting = describeOperation({
   summary: 'Send all deliveries now that wait for a retry or behind a pause',
   input: ofHook,
   output: z.object({ id: z.int(), waiting: z.int() }).openapi('SentWaiting'),
+  takesLong: true,
 });
 export const replayDeliveries = describeOperation({
   ...about,
@@ -78,4 +79,5 @@ export const replayDeliveries = describeOperation({
   summary: 'Send all deliveries again that failed permanently since a time',
   input: ofHook.extend(replayParameters.shape),
   output: z.object({ id: z.int(), replayed: z.int() }).openapi('ReplayedDeliveries'),
+  takesLong: true,
 });

@@ -30,6 +30,7 @@ export function implementHooks(dependencies: HookDependencies): Implementation[]
   const find = async (reference: HookReference, actor: Actor): Promise<HookTarget> => ({
     ...(await findAnyHook(management, reference)),
     actor,
+    hidesKey: !actor.isAdmin,
   });
   return [
     implement(listHooks, (input) => listPage(dependencies, input)),

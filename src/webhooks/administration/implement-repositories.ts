@@ -1,7 +1,13 @@
 /** Implements the operations on repositories of all owners, and publishes events for them. */
 import { Failure } from '../../errors.ts';
 import type { Owner } from '../../identity.ts';
-import { type Actor, type Implementation, implement, type OutputOf } from '../../operations/operation.ts';
+import {
+  type Actor,
+  type Implementation,
+  implement,
+  type OperationContext,
+  type OutputOf,
+} from '../../operations/operation.ts';
 import type { Event } from '../events/event.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
@@ -34,7 +40,12 @@ export function implementRepositories(management: Management): Implementation[] 
       await deleteRepository(management, repository, actor);
       return { id: repository.id, full_name: fullNameOf(repository) };
     }),
-    implement(publishAnyEvent, (input, { actor }) => publish(management, actor, input)),
+    implement(
+      publishAnyEvent,
+      (input, context) => publish(management, context, input),
+      async ({ path: { owner = '', name = '' }, actor, bodyBytes }) =>
+        management.intake.checkRoom(await findPublished(management, actor, { owner, name }), bodyBytes),
+    ),
   ];
 }
 
@@ -72,7 +83,7 @@ interface Publication {
 /** A person who administers the repository may publish its events, not only administrators of the service. */
 async function publish(
   management: Management,
-  actor: Actor,
+  { actor, releaseBody }: OperationContext,
   { owner, name, event, sample, idempotencyKey }: Publication,
 ): Promise<OutputOf<typeof publishAnyEvent>> {
   const repository = await findPublished(management, actor, { owner, name });
@@ -80,6 +91,8 @@ async function publish(
     throw new Failure('invalid', 'Cannot publish the event: give either an event or the kind of a sample');
   const published = event ?? createSample(management, repository, sample as EventKind);
   const source = actor.userId === undefined ? 'cli' : 'api';
+  // The intake bounds the events that wait, and a slow commit must not keep out bodies of other routes.
+  releaseBody?.();
   const receipt = await publishEvent(management, { repository, event: published, source, idempotencyKey });
   return { ...receipt, deliveries: [...receipt.deliveries] };
 }

@@ -61,6 +61,7 @@ export const removeRepository = describeOperation({
   summary: 'Delete a repository with its webhooks',
   input: ofRepository,
   output: z.object({ id: z.int(), full_name: z.string() }).openapi('DeletedRepository'),
+  takesLong: true,
 });
 
 export const publishAnyEvent = describeOperation({

@@ -113,6 +113,23 @@ withServer('half of a character in an event is U+FFFD in the bodies of every pro
   assert.deepEqual([second.status, second.body], [202, first.body]);
 });
 
+const LEVEL_65 = '['.repeat(65) + ']'.repeat(65);
+const LEVEL_5000 = '['.repeat(5000) + ']'.repeat(5000);
+
+withServer('an event that is nested too deeply is refused wherever it is published', async (server) => {
+  const event = { ...createSampleEvent('issue', ACTOR, 'main', NOON_MS), changes: { a: { previous: 'here' } } };
+  for (const [path, sent] of [
+    [EVENTS, event],
+    ['/api/admin/v1/repositories/grace/doors/events', { event }],
+  ] as const)
+    for (const nested of [LEVEL_65, LEVEL_5000]) {
+      const body = JSON.stringify(sent).replace('"here"', nested);
+      const answer = await server.call('POST', path, { body, headers: { 'content-type': 'application/json' } });
+      assert.equal(answer.status, 400, path);
+      assert.match(answer.body.detail ?? answer.body.message, /nested at most 64 levels/);
+    }
+});
+
 forEachEngine('an event with a new key is stored in one round trip to the database', async (store) => {
   const procedures: string[] = [];
   const counting: Store = {

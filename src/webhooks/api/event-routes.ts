@@ -23,6 +23,14 @@ const MAX_KEY_LENGTH = 255;
 /** The schema's public name stays: generated clients use it. */
 const answerJson = z.object(eventReceiptFields).openapi('Announcement');
 
+const IGNORED = { ignored: true, reason: 'Hooks cannot subscribe to this kind of event' };
+const ignoredJson = z
+  .object({
+    ignored: z.literal(true).openapi({ description: 'No hook receives anything' }),
+    reason: z.string().openapi({ description: 'Why nothing was published', example: IGNORED.reason }),
+  })
+  .openapi('IgnoredEvent');
+
 export function createEventRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeRoute(routes);
@@ -59,8 +67,7 @@ async function takeFromBridge(
   if (!bridge.verifies(secret, { header, body, nowMs: dependencies.world.nowMs() })) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
   const translated = translateWebhook(recognised, header, payload);
-  if (translated === undefined)
-    return c.json({ ignored: true, reason: 'Hooks cannot subscribe to this kind of event' });
+  if (translated === undefined) return c.json(IGNORED);
   const event = parseParameters(foreignEventSchema, translated, `translate the event from ${name}`);
   const deliveryId = readKey(bridge.deliveryId(header));
   const idempotencyKey = deliveryId && `${name}:${deliveryId}`;
@@ -138,6 +145,10 @@ function describeRoute({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     },
     responses: {
       default: REFUSED,
+      200: {
+        description: 'A webhook of another code host about something that is no event here, such as a ping',
+        content: { 'application/json': { schema: ignoredJson } },
+      },
       202: { description: 'Stored', content: { 'application/json': { schema: answerJson } } },
     },
   });

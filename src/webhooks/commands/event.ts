@@ -4,6 +4,7 @@ import { addServiceOptions, type ServiceOptions } from '../../command-line/open-
 import { print, printJson, readNamedFile } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
+import { parseJson } from '../../http/parser-limits.ts';
 import type { InputOf } from '../../operations/operation.ts';
 import { publishAnyEvent } from '../administration/repository-operations.ts';
 import { eventSchema } from '../events/event.ts';
@@ -73,10 +74,6 @@ function readEvent(path: string): PublishedEvent {
 }
 
 function tryParseObject(text: string): Parameters | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Parameters) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Parameters) : undefined;
 }

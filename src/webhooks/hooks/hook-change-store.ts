@@ -21,7 +21,7 @@ import {
 } from './hook-store.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
 
-/** Undefined fields stay as they are. */
+/** Undefined fields stay as they are; the others differ from what was read. */
 export interface HookChange {
   readonly url: string | undefined;
   readonly encryptionType: EncryptionType | undefined;

@@ -11,16 +11,8 @@ import {
   releaseHookQueueStatement,
   releaseOffHookQueueStatements,
 } from '../delivery/queue/delivery-store.ts';
-import type { EventKind } from '../events/event-kind.ts';
-import {
-  decryptSecrets,
-  type EncryptionType,
-  encryptChange,
-  encryptSecret,
-  type Hook,
-  type HookSecrets,
-  PROFILE_NAMES,
-} from '../hooks/hook.ts';
+import { EVENT_KINDS, type EventKind, FLAG_OF } from '../events/event-kind.ts';
+import { type EncryptionType, encryptSecret, type Hook, PROFILE_NAMES } from '../hooks/hook.ts';
 import { changeHook, type HookChange } from '../hooks/hook-change-store.ts';
 import { findHookOfRepository, insertHook, listHooks, removeHook, type StoredHook } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
@@ -28,6 +20,7 @@ import { sendsPassword } from '../profiles/profiles.ts';
 import { nextNumber } from '../repositories/number-store.ts';
 import { fullNameOf, type Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
+import { changeKey, checkBlanks, checkHeaderPassword, checkKeyStaysHidden } from './hook-key.ts';
 import type { Management } from './management.ts';
 import { listHookRecords, recordHookChange } from './record-change.ts';
 
@@ -36,16 +29,6 @@ const MAX_PASSWORD_LENGTH = 255;
 
 /** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */
 const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed();
-
-/** HTTP drops blanks around the value of a header. What the receiver got would never be the password that it knows. */
-function checkBlanks(password: string, action: string): void {
-  if (!/^ | $/.test(password)) return;
-  throw new Failure(
-    'invalid',
-    `Cannot ${action} the webhook: password must not begin or end with a blank: it travels in a header`,
-    { field: 'password' },
-  );
-}
 
 const url = z.string().max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
 const optionalParameters = {
@@ -138,30 +121,33 @@ export interface HookTarget {
   readonly repository: Repository;
   readonly stored: StoredHook;
   readonly actor: Actor;
+  /** The actor may change the webhook and not read its key. */
+  readonly hidesKey?: boolean;
 }
 
 /** Absent fields stay as they are. After a change of the password, the former one signs for a day beside the new one. */
 export async function updateHook(
   dependencies: Management,
   target: HookTarget,
-  parameters: HookChangeParameters,
+  given: HookChangeParameters,
 ): Promise<StoredHook> {
   const { repository, stored } = target;
-  const { url = stored.hook.url } = parameters;
+  const parameters = omitUnchanged(stored, given);
   // A hook whose address is not allowed any more can still be switched off.
-  if (parameters.active !== false || url !== stored.hook.url) await dependencies.guard.checkUrl(url);
+  if (parameters.active !== false || parameters.url !== undefined)
+    await dependencies.guard.checkUrl(parameters.url ?? stored.hook.url);
   const nowMs = dependencies.world.nowMs();
-  const password = choosePassword(parameters);
+  checkKeyStaysHidden(dependencies, target, parameters, nowMs);
   const change: HookChange = {
     url: parameters.url,
     encryptionType: parameters.encryption_type as EncryptionType | undefined,
     profile: parameters.profile,
     events: readEvents(parameters),
-    secret: changeSecret(dependencies, stored, password, nowMs),
-    switch: chooseSwitch(stored, parameters),
+    secret: changeKey(dependencies, target, parameters, nowMs),
+    switch: chooseSwitch(parameters),
     nowMs,
   };
-  checkHeaderPassword(dependencies, stored, change, password);
+  checkHeaderPassword(dependencies, stored, change, parameters);
   const updated = await changeHook(
     dependencies.store,
     { id: stored.hook.id, change },
@@ -174,6 +160,18 @@ export async function updateHook(
   }
   dependencies.wakeDeliveries();
   return updated;
+}
+
+/** Leaves out what the hook has already: a client that sends back what it read undoes no change that comes meanwhile. */
+function omitUnchanged({ hook }: StoredHook, parameters: HookChangeParameters): HookChangeParameters {
+  const current: HookChangeParameters = {
+    url: hook.url,
+    encryption_type: hook.encryptionType,
+    profile: hook.profile,
+    ...Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], hook.events[kind]])),
+  };
+  const entries = Object.entries(parameters) as [keyof HookChangeParameters, unknown][];
+  return Object.fromEntries(entries.filter(([name, value]) => value !== current[name])) as HookChangeParameters;
 }
 
 export function switchHook(dependencies: Management, target: HookTarget, active: boolean): Promise<StoredHook> {
@@ -209,64 +207,17 @@ function refuseUnknownHook(id: number, repository: Repository, others: readonly 
 }
 
 function readEvents(parameters: Omit<NewHookParameters, 'url'>): Partial<Record<EventKind, boolean>> {
-  const given: [EventKind, boolean | undefined][] = [
-    ['push', parameters.push_events],
-    ['tag_push', parameters.tag_push_events],
-    ['issue', parameters.issues_events],
-    ['note', parameters.note_events],
-    ['merge_request', parameters.merge_requests_events],
-  ];
+  const given = EVENT_KINDS.map((kind) => [kind, parameters[FLAG_OF[kind]]] as const);
   return Object.fromEntries(given.filter(([, wanted]) => wanted !== undefined));
-}
-
-/** Undefined: it stays. An empty one cannot say that there is to be none: clients send back what they read. */
-function choosePassword({ password, remove_password }: HookChangeParameters): string | undefined {
-  if (!remove_password) return password;
-  if (password === undefined) return '';
-  throw new Failure('invalid', 'Cannot update the webhook: remove_password must not come with a password', {
-    field: 'remove_password',
-  });
-}
-
-/** Clients that send everything they read change nothing by it: the same password again is no rotation. */
-function changeSecret(
-  dependencies: Management,
-  { hook, encrypted }: StoredHook,
-  password: string | undefined,
-  nowMs: number,
-): HookChange['secret'] {
-  if (password === undefined) return undefined;
-  const secrets = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
-  if (readPassword(secrets) === password) return undefined;
-  return {
-    encrypted: encryptChange(dependencies.cipher, hook.id, secrets, { secret: password, nowMs }),
-    expected: encrypted.secret,
-  };
-}
-
-/** Checks the password that a change puts into a header. What it leaves as it is may be from before the rule. */
-function checkHeaderPassword(
-  { cipher }: Management,
-  { hook, encrypted }: StoredHook,
-  { encryptionType = hook.encryptionType, profile = hook.profile, secret, nowMs }: HookChange,
-  password: string | undefined,
-): void {
-  const isChanged = secret !== undefined || !sendsPassword(hook);
-  if (sendsPassword({ encryptionType, profile }) && isChanged)
-    checkBlanks(password ?? readPassword(decryptSecrets(cipher, hook.id, encrypted, nowMs)), 'update');
-}
-
-function readPassword({ current }: HookSecrets): string {
-  return current?.toString('utf8') ?? '';
 }
 
 /**
  * A hook that is off, after failures or by its owner, is switched on with another address, unless the change says otherwise. Also one
  * that was read as enabled: it may have been disabled since.
  */
-function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameters): HookChange['switch'] {
+function chooseSwitch({ active, url }: HookChangeParameters): HookChange['switch'] {
   if (active !== undefined) return active ? 'on' : 'off';
-  return url !== undefined && url !== hook.url ? 'on' : undefined;
+  return url === undefined ? undefined : 'on';
 }
 
 function listHookQueueStatements({ hook }: StoredHook, change: HookChange): BoundStatement[] {

@@ -45,14 +45,14 @@ interface ChangedHook {
 /** The statements that record a change. Those of its switch are for a hook that it switches. */
 type HookRecords = Pick<ChangeStatements, 'records' | 'switchRecords'>;
 
-/** Records one step for each kind of change. A client that sends back what it read changes nothing, and nothing is recorded. */
+/** Records one step for each kind of change. */
 export function listHookRecords(
   recording: Recording,
   { repository, stored, actor }: ChangedHook,
   change: HookChange,
 ): HookRecords {
   const place = { repository, actor, id: stored.hook.id, nowMs: change.nowMs };
-  const fields = listChangedFields(stored, change);
+  const fields = listChangedFields(change);
   const switched = change.switch === 'on' ? 'hook_enabled' : 'hook_disabled';
   return {
     records: [
@@ -65,13 +65,11 @@ export function listHookRecords(
   };
 }
 
-function listChangedFields({ hook }: StoredHook, { url, encryptionType, profile, events }: HookChange): string[] {
+function listChangedFields({ url, encryptionType, profile, events }: HookChange): string[] {
   return [
-    ...((url ?? hook.url) === hook.url ? [] : ['url']),
-    ...((encryptionType ?? hook.encryptionType) === hook.encryptionType ? [] : ['encryption_type']),
-    ...((profile ?? hook.profile) === hook.profile ? [] : ['profile']),
-    ...EVENT_KINDS.filter((kind) => (events[kind] ?? hook.events[kind]) !== hook.events[kind]).map(
-      (kind) => FLAG_OF[kind],
-    ),
+    ...(url === undefined ? [] : ['url']),
+    ...(encryptionType === undefined ? [] : ['encryption_type']),
+    ...(profile === undefined ? [] : ['profile']),
+    ...EVENT_KINDS.filter((kind) => events[kind] !== undefined).map((kind) => FLAG_OF[kind]),
   ];
 }

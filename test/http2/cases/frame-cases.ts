@@ -30,6 +30,7 @@ import {
   NEVER_PATH,
   PADDED,
   PRIORITIZED,
+  refused,
   STREAM_PATH,
   streamError,
   withPath,
@@ -227,12 +228,12 @@ const rows: readonly (readonly [section: string, title: string, frames: Buffer[]
           Buffer.concat([block, hex('40 01 61 7f b9 16'), Buffer.alloc(3000, 'x'), Buffer.alloc(20, 0xbe)]),
         ),
       ],
-      connectionError('ENHANCE_YOUR_CALM'),
+      refused('8'),
     ],
     [
       '10.5.1',
-      'a field block larger than 32,768 bytes',
-      [frame(HEADERS, 0, 1), ...Array.from({ length: 3 }, () => frame(CONTINUATION, 0, 1, Buffer.alloc(16_000)))],
+      'a field block larger than 98,304 bytes',
+      [frame(HEADERS, 0, 1), ...Array.from({ length: 7 }, () => frame(CONTINUATION, 0, 1, Buffer.alloc(16_000)))],
       connectionError('ENHANCE_YOUR_CALM'),
     ],
   ];

@@ -11,14 +11,14 @@ export async function callPeople({ api }: Calls): Promise<void> {
   await api.POST(`${API}/people`, { body: person });
   await api.GET(`${API}/people`, { params: { query: { q: 'ad', limit: 10 } } });
   await api.GET(`${API}/people/{login}`, ada);
-  await api.POST(`${API}/people/{login}/disable`, { ...ada, body: {} });
-  await api.POST(`${API}/people/{login}/enable`, { ...ada, body: {} });
+  await api.POST(`${API}/people/{login}/disable`, ada);
+  await api.POST(`${API}/people/{login}/enable`, ada);
   await api.PUT(`${API}/people/{login}/password`, { ...ada, body: { password: 'another horse battery' } });
   await api.DELETE(`${API}/people/{login}/second-step`, { params: { path: { login: 'linus' } } });
   await api.PUT(`${API}/people/{login}/email`, { ...ada, body: { email: 'ada@example.com' } });
   await api.PUT(`${API}/people/{login}/admin`, { ...ada, body: { isAdmin: false } });
   await api.POST(`${API}/invitations`, { body: { login: 'joan', name: 'Joan' } });
-  await api.POST(`${API}/people/{login}/password-link`, { params: { path: { login: 'joan' } }, body: {} });
+  await api.POST(`${API}/people/{login}/password-link`, { params: { path: { login: 'joan' } } });
   const made = await read(api.POST('/api/v5/user/access_tokens', { body: { name: 'ci', scopes: ['all_user'] } }));
   const root = { login: 'root' };
   await api.GET(`${API}/people/{login}/tokens`, { params: { path: root } });
@@ -41,14 +41,14 @@ export async function callAllApplications({ api }: Calls): Promise<void> {
   const one = { params: { path: { clientId: made.client_id } } };
   await api.GET(`${API}/applications`, {});
   await api.GET(`${API}/applications/{clientId}`, one);
-  await api.POST(`${API}/applications/{clientId}/secrets`, { ...one, body: {} });
+  await api.POST(`${API}/applications/{clientId}/secrets`, one);
   const first = { params: { path: { clientId: made.client_id, slot: 1 } } };
   await api.DELETE(`${API}/applications/{clientId}/secrets/{slot}`, first);
-  await api.POST(`${API}/applications/{clientId}/disable`, { ...one, body: {} });
-  await api.POST(`${API}/applications/{clientId}/enable`, { ...one, body: {} });
+  await api.POST(`${API}/applications/{clientId}/disable`, one);
+  await api.POST(`${API}/applications/{clientId}/enable`, one);
   await api.DELETE(`${API}/applications/{clientId}`, one);
   await api.GET(`${API}/signing-keys`, {});
-  await api.POST(`${API}/signing-keys/replace`, { body: {} });
+  await api.POST(`${API}/signing-keys/replace`, {});
   await api.GET(`${API}/audit`, { params: { query: { by: 'root', limit: 50 } } });
 }
 

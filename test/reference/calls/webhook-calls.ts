@@ -1,4 +1,5 @@
 /** Every operation on repositories, webhooks, bridges, deliveries and events: of their owner, and of administrators. */
+import { createHmac } from 'node:crypto';
 import { read } from '../../support/api/api-client.ts';
 import type { Calls } from './calls.ts';
 
@@ -30,6 +31,13 @@ export async function callOwnRepositories({ api, receiverUrl }: Calls): Promise<
     body: { secret: 'a secret of 16 letters' },
   });
   await api.GET('/api/v5/repos/{owner}/{repo}/bridges', { params: { path: doors } });
+  const ping = { zen: 'Calm' };
+  const hmac = createHmac('sha256', 'a secret of 16 letters').update(JSON.stringify(ping)).digest('hex');
+  await api.POST('/api/v5/repos/{owner}/{repo}/events', {
+    params: { path: doors },
+    headers: { 'x-github-event': 'ping', 'x-hub-signature-256': `sha256=${hmac}` },
+    body: ping as never,
+  });
   await api.DELETE('/api/v5/repos/{owner}/{repo}/bridges/{host}', bridge);
   await callOwnHooks({ api, url: receiverUrl, doors });
   await api.DELETE('/api/v5/repos/{owner}/{repo}', { params: { path: doors } });
@@ -70,16 +78,16 @@ export async function callAllRepositories({ api, receiverUrl }: Calls): Promise<
   await api.GET(`${API}/hooks`, { params: { query: { repository: 'root/windows' } } });
   await api.GET(`${API}/hooks/{id}`, one);
   await api.PATCH(`${API}/hooks/{id}`, { ...one, body: { issues_events: true } });
-  await api.POST(`${API}/hooks/{id}/disable`, { ...one, body: {} });
-  await api.POST(`${API}/hooks/{id}/enable`, { ...one, body: {} });
+  await api.POST(`${API}/hooks/{id}/disable`, one);
+  await api.POST(`${API}/hooks/{id}/enable`, one);
   const published = { ...windows, body: { sample: 'push' } } as const;
   await api.POST(`${API}/repositories/{owner}/{name}/events`, published);
-  const tested = await read(api.POST(`${API}/hooks/{id}/test`, { ...one, body: {} }));
+  const tested = await read(api.POST(`${API}/hooks/{id}/test`, one));
   await api.GET(`${API}/hooks/{id}/deliveries`, { params: { ...one.params, query: { per_page: 10 } } });
   const delivery = { params: { path: { id, delivery: String(tested.delivery) } } };
   await api.GET(`${API}/hooks/{id}/deliveries/{delivery}`, delivery);
-  await api.POST(`${API}/hooks/{id}/deliveries/{delivery}/redeliver`, { ...delivery, body: {} });
-  await api.POST(`${API}/hooks/{id}/send-waiting`, { ...one, body: {} });
+  await api.POST(`${API}/hooks/{id}/deliveries/{delivery}/redeliver`, delivery);
+  await api.POST(`${API}/hooks/{id}/send-waiting`, one);
   await api.POST(`${API}/hooks/{id}/replay`, { ...one, body: { since: SINCE } });
   await api.DELETE(`${API}/hooks/{id}`, one);
   await api.DELETE(`${API}/repositories/{owner}/{name}`, windows);

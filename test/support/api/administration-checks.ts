@@ -53,6 +53,14 @@ export async function checkProblems(program: Program, token: string): Promise<vo
     ['POST /repositories/root/doors/events', {}, 400, /either an event or the kind of a sample/],
     ['GET /audit?kind=nothing', undefined, 400, /kind/],
     ['GET /nothing', undefined, 404, /./],
+    ['PUT /people/root/password', { password: 'a', delete_tokens: true }, 400, /"delete_tokens" is no field here/],
+    ['POST /invitations', { login: 'x', name: 'X', send_mail: true }, 400, /allowed: login, name, email, sendMail$/],
+    ['POST /people/root/disable', { login: 'root' }, 400, /"login" is no field here, none is allowed/],
+    ['GET /hooks?repo=root/doors', undefined, 400, /"repo" is no field here, allowed: repository, state, after, limit/],
+    ['GET /people?search=bob', undefined, 400, /"search" is no field here/],
+    ['GET /hooks/1/deliveries?page=2', undefined, 400, /"page" is no field here/],
+    ['POST /hooks/1/test?event=push', {}, 400, /"event" is no field here/],
+    ['DELETE /people/root/tokens/1?all=true', undefined, 400, /"all" is no field here/],
   ];
   for (const [call, json, status, detail] of problems) {
     const answered = await send(program, call, { token, json });

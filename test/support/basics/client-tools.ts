@@ -12,14 +12,19 @@ export function skipWithout(
 }
 
 /**
- * What a tool prints. It does not block: the program under test writes its log to this process, and would stop at a full pipe.
- * A tool that fails rejects, with its output as `stdout` and `stderr`.
+ * Returns what a tool prints. It does not block: the program under test writes its log to this process, and would stop at a full
+ * pipe. A tool that fails rejects, with its output as `stdout` and `stderr`.
  */
-export async function runTool(
+export async function readTool(
   cwd: string,
   [program, ...args]: readonly [program: string, ...args: string[]],
   environment: Readonly<Record<string, string>> = {},
-): Promise<string> {
+): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const env = { ...process.env, ...environment };
-  return (await promisify(execFile)(program, args, { cwd, env, encoding: 'utf8' })).stdout;
+  return await promisify(execFile)(program, args, { cwd, env, encoding: 'utf8' });
+}
+
+/** As `readTool`; returns the standard output alone. */
+export async function runTool(...parameters: Parameters<typeof readTool>): Promise<string> {
+  return (await readTool(...parameters)).stdout;
 }

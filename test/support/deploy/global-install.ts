@@ -37,7 +37,8 @@ function pack(folder: string, name: string, subject: readonly string[] = []): st
   return join(target, tarball);
 }
 
-function findNodeFolder(folder: string, version: string): string {
+/** The folder of the `node` of this version, which it puts into `folder` unless this run has it. */
+export function findNodeFolder(folder: string, version: string): string {
   if (process.versions.node.startsWith(`${version}.`)) return dirname(process.execPath);
   const at = join(folder, `node-${version}`, 'package', 'bin');
   if (existsSync(at)) return at;

@@ -65,5 +65,5 @@ export const reportRows = (rows: ReturnType<typeof observePool>): ObservationEve
     atMs: row.atMs!,
     ttftMs: row.ttftMs,
     tpotMs: row.tpotMs,
-    outputTokens: 1,
+    outputTokens: 0,
   }));

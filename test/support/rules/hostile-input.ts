@@ -109,7 +109,7 @@ const readUpload = (boundary: string) => (text: string) => {
 const multipart = (boundary: string) => repeated('multipart', FORM_MAX_BYTES, readUpload(boundary));
 const PART = '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n';
 
-const hpack = repeated('HPACK', 32 * KIB, (text) => new HpackDecoder().decode(Buffer.from(text, 'latin1')));
+const hpack = repeated('HPACK', 96 * KIB, (text) => new HpackDecoder().decode(Buffer.from(text, 'latin1')));
 const event = repeated('protobuf', BODY_BYTES, (text) => decodeEvent(Buffer.from(text, 'latin1')));
 const batch = repeated('protobuf', BODY_BYTES, (text) => splitBatch(Buffer.from(text, 'latin1'), BODY_BYTES));
 const predict = repeated('protobuf', BODY_BYTES, (text) =>

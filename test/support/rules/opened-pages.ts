@@ -77,8 +77,6 @@ export function checkOpenedPages(): void {
   // One file runs several others once more there, which are checked where they run by themselves (on-postgres.ts).
   if (isPartOnly || process.env.TRIVET_TEST_ENGINE === 'postgres') return;
   after(() => {
-    // Without a browser all tests of pages are skipped.
-    if (opened.size === 0) return;
     const listed = OPENED_PAGES[file] ?? [];
     assert.ok(listed.length > 0, `${file} opens pages: list them in test/support/rules/opened-pages.ts`);
     const missed = listed.filter((path) => ![...opened].some((one) => matchPath(path).test(one)));

@@ -7,8 +7,8 @@ export interface ShellBlock {
   readonly text: string;
   /** From the comment `<!-- not run: … -->` before the block. */
   readonly reason: string | undefined;
-  /** From the comment `<!-- run by FILE -->` before the block. */
-  readonly runBy: string | undefined;
+  /** The files of the comment `<!-- run by FILE and FILE -->` before the block; none without it. */
+  readonly runBy: readonly string[];
 }
 
 const BLOCK = /(?:<!-- (not run: |run by )(.+?) -->\n+)?^( *)```(\w*)\n([\s\S]*?)^ *```$/gm;
@@ -21,6 +21,19 @@ export function listShownOutputs(page: string, text = readFileSync(page, 'utf8')
   return [...text.matchAll(OUTPUT)].map(([, shown = '']) => shown);
 }
 
+/** What a test that runs the commands must have too: words of `trivet`, long options, and paths of the API. */
+export function listCommandParts(text: string): readonly string[] {
+  const lines = text.replaceAll('\\\n', ' ').split('\n');
+  const parts = lines.flatMap((line) => {
+    const command = line.replace(/(?:^|\s)#.*$/, '');
+    const [, ...words] = /\btrivet ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?(?= |$)/.exec(command) ?? [];
+    const options = command.match(/(?<=\s)--[a-z][\w-]*/g) ?? [];
+    const paths = command.match(/(?<=\w|[}"])\/(?:oauth|api)\/[\w/.-]+/g) ?? [];
+    return [...words.filter((word) => word !== undefined), ...options, ...paths];
+  });
+  return [...new Set(parts)];
+}
+
 /** The blocks of a page that are marked as shell, or have a line that begins like a command. */
 export function listShellBlocks(page: string, text = readFileSync(page, 'utf8')): ShellBlock[] {
   const blocks: ShellBlock[] = [];
@@ -31,7 +44,7 @@ export function listShellBlocks(page: string, text = readFileSync(page, 'utf8'))
       place: `${page}:${text.slice(0, match.index).split('\n').length}`,
       text: body.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
       reason: marker === 'not run: ' ? about : undefined,
-      runBy: marker === 'run by ' ? about : undefined,
+      runBy: marker === 'run by ' ? (about ?? '').split(' and ') : [],
     });
   }
   return blocks;

@@ -41,6 +41,8 @@ export interface StorePlace {
 }
 
 export interface EngineTestOptions {
+  /** For what one engine alone can do: both, unless given. */
+  readonly only?: TestEngine;
   /** All of the program's, unless given. */
   readonly migrations?: readonly Migration[];
   readonly world?: World;
@@ -51,7 +53,7 @@ export interface EngineTestOptions {
 type EngineTest = (store: Store, context: EngineContext) => Promise<void> | void;
 
 export function forEachEngine(title: string, run: EngineTest, options: EngineTestOptions = {}): void {
-  for (const engine of engines)
+  for (const engine of options.only === undefined ? engines : [options.only])
     test(`${title} (${engine})`, { skip: findReasonToSkip(engine) }, async (t) => {
       await using parts = new AsyncDisposableStack();
       const place = parts.use(await createPlaceOfTest(engine, options.migrations));

@@ -8,10 +8,12 @@ import { type HttpServer, listenHttp } from '../../../src/http/http-server.ts';
 import { createRoutes } from '../../../src/http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../../../src/http/scope-middleware.ts';
 import type { Identity, Owner, Owners } from '../../../src/identity.ts';
+import { mountOperations } from '../../../src/operations/operation-routes.ts';
 import { permits } from '../../../src/scopes.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createAddressGuard } from '../../../src/webhooks/addresses/address-guard.ts';
+import { implementWebhooks } from '../../../src/webhooks/administration/implement-webhooks.ts';
 import { createBridgeRoutes } from '../../../src/webhooks/api/bridge-secret-routes.ts';
 import { createDeliveryRoutes } from '../../../src/webhooks/api/delivery-routes.ts';
 import { createEventRoutes } from '../../../src/webhooks/api/event-routes.ts';
@@ -38,6 +40,7 @@ export interface ManagementServer {
   readonly admin: ConsoleHooks;
   /** Ids of the deliveries that were attempted for the tests endpoint. */
   readonly attempts: number[];
+  /** `path` is below `/api/v5` unless it begins with `/api/`. */
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -127,7 +130,8 @@ export async function startManagement(
     management,
     admin: createConsoleHooks(sending),
     attempts,
-    call: (method, path, options = {}) => call(`${http.url}/api/v5${path}`, method, options),
+    call: (method, path, options = {}) =>
+      call(http.url + (path.startsWith('/api/') ? path : `/api/v5${path}`), method, options),
     [Symbol.asyncDispose]: () => http.drain(0),
   };
 }
@@ -153,7 +157,10 @@ function serve(http: HttpServer, sending: SendingDependencies & { readonly bodyB
   ])
     routes.route('/', some);
   const app = createHttpApp({
-    mounts: [{ path: '/api/v5', errors: 'platform', routes: routes as never }],
+    mounts: [
+      { path: '/api/v5', errors: 'platform', routes: routes as never },
+      ...mountOperations(implementWebhooks(sending, { passwords: 'hidden' }), requireScope),
+    ],
     log: createLog('silent'),
     metrics: createMetrics(),
     world,

@@ -14,7 +14,7 @@
  *      Between the buckets of TTFT it is smoothed, so that a longer prediction never has a smaller p90 (`SHIFT_OF`).
  *   7. m · e^shift exceeds m by at most twice the largest recent excess in milliseconds, or by what the learned quantile (step 2)
  *      gives if that is more.
- *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue-bounds.ts`).
+ *   8. The p90 is at least the median, and at least the bound of a stalled queue (`../stalled-queue/`).
  * When the time is known, `observe` adds its residual to the windows of steps 3, 6 and 7. The level and correction of step 3
  * react to misses of the recent quantile plus the server's correction, before the limits of steps 6 to 8. Otherwise a time
  * covered only by a floor would lower them. The corrections of steps 4 and 5 react to misses of the final quantile.

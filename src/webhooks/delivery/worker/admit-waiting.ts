@@ -1,4 +1,4 @@
-/** The second stage of a dispatch cycle: reads waiting deliveries into their hook queues, a bounded number at once. */
+/** Reads waiting deliveries into their hook queues, a bounded number at once: the second stage of a dispatch cycle. */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { type HookQueue, recordRead } from '../hook-queues/hook-queue.ts';

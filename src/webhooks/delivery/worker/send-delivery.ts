@@ -1,4 +1,4 @@
-/** The last stage of a dispatch cycle: sends one picked delivery, unless its hook or its shard has changed since. */
+/** Sends one picked delivery, unless its hook or its shard has changed since: the last stage of a dispatch cycle. */
 import type { World } from '../../../world.ts';
 import type { HookQueue } from '../hook-queues/hook-queue.ts';
 import { forgetHealth } from '../hook-queues/hook-queue-health.ts';

@@ -4,7 +4,7 @@
  * (`MIN_SHARE`) must have taken at least as long as the bound said.
  */
 
-import type { PredictionTarget } from '../schema/observation-table.ts';
+import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { raiseToBounds, type StalledQueueBounds } from './stalled-queue-bounds.ts';
 
 /** Weight of the newest request in the moving share of bounds that proved right. */

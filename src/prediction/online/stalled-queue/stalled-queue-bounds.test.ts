@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
-import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
-import { trainModel } from '../training/train-model.ts';
-import { createLiveModel, type LiveModel } from './live-model.ts';
+import { observePool, tabulate } from '../../../../test/support/prediction/observed-pool.ts';
+import { createPredictColumns, METRIC_COLUMNS } from '../../schema/columns.ts';
+import { trainModel } from '../../training/train-model.ts';
+import { createLiveModel, type LiveModel } from '../live-model.ts';
+import { forecastP90Ms } from '../target-predictor.ts';
 import { createStalledQueueBounds, fillStalledQueueBounds } from './stalled-queue-bounds.ts';
-import { forecastP90Ms } from './target-predictor.ts';
 
 interface History {
   readonly oldestMs: number;

@@ -4,7 +4,7 @@
  * known misses (censored observations), so no prediction and no quantile may stay below these bounds. `stalled-queue-check.ts`
  * stops using them where they prove wrong.
  */
-import type { MetricColumns } from '../schema/observation-table.ts';
+import type { MetricColumns } from '../../schema/observation-table.ts';
 
 /** Shares of the time that the whole queue takes at the pace of the latest first tokens: for the prediction, and for quantiles. */
 const LEAST_SHARE = 0.25;

@@ -1,0 +1,121 @@
+/** Forecasts one request, and forecasts it again by what was known at its dispatch when the model was replaced meanwhile. */
+import { createPredictColumns, MODEL_COLUMNS } from '../schema/columns.ts';
+import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
+import { MEDIAN } from './intervals/conformal.ts';
+import type { PredictedInterval } from './intervals/interval-statistics.ts';
+import { type MeansKey, withMeans } from './known-means.ts';
+import type { LaterRows } from './recent-rows.ts';
+import type { ReplayedParts } from './replay.ts';
+import type { ServerKey } from './residual-tracker.ts';
+import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
+import type { SlotTable } from './slot-table.ts';
+import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
+import { renewForecast, type TargetForecast } from './target-predictor.ts';
+
+/** The forecast for one request before its times were observed, with all that learning from them needs. */
+export interface Forecast {
+  readonly key: ServerKey;
+  readonly podType: string;
+  /** The id of the model that predicted. */
+  readonly modelId: string;
+  /** How often the model had been replaced before. An early refit of the prior keeps the id of the model. */
+  readonly swaps: number;
+  /** How many times this process had observed when the request was sent. */
+  readonly observedTimes: number;
+  /** Values in the order of MODEL_COLUMNS; a missing one is negative. */
+  readonly metrics: readonly number[];
+  readonly ttft: TargetForecast;
+  readonly tpot: TargetForecast;
+}
+
+export interface RequestKey {
+  readonly key: ServerKey;
+  readonly podType: string;
+  /** When it was sent, if that was earlier than now. */
+  readonly sentMs?: number | undefined;
+}
+
+export interface Forecasts {
+  /** The forecast of row 0, as of now or as of its dispatch. */
+  forecastRow(columns: MetricColumns, request: RequestKey): Forecast;
+  /**
+   * The same forecast, unless the model was replaced meanwhile: then one of the served model, by the means and the weights of the
+   * dispatch. Means that know the times of requests beside it would make its residual smaller than those that it bounds, which are
+   * of forecasts at a dispatch. Intervals are judged by what was promised when the request was sent.
+   */
+  renew(forecast: Forecast, target: PredictionTarget): TargetForecast;
+}
+
+export function createForecasts({ tracker, recent, table }: ReplayedParts): Forecasts {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  const openRow = createRowOpener(table);
+
+  /** The forecast of a target of the open row, by the means as they were after this number of observed times. */
+  function forecastAsOf(forecastTarget: OpenRow, { observedTimes, ...of }: Moment): TargetForecast {
+    if (observedTimes === recent.observedTimes) return forecastTarget(of.target, of.weights);
+    const later = recent.findLater(of, observedTimes);
+    const weights = of.weights ?? later.server?.weights;
+    const forecast = withMeans(tracker, { ...of, ...later }, () => forecastTarget(of.target, weights));
+    return { ...forecast, interval: dateInterval(forecast.interval, later) };
+  }
+
+  return {
+    forecastRow(row, { podType, key, sentMs }) {
+      const forecastTarget = openRow(row, podType, key);
+      const observedTimes = sentMs === undefined ? recent.observedTimes : recent.countBy(sentMs);
+      const forecast = (target: PredictionTarget) => forecastAsOf(forecastTarget, { key, target, observedTimes });
+      const metrics = MODEL_COLUMNS.map((name) => toStorable(row[name][0]!));
+      const known = { modelId: table.model.id, swaps: table.swaps, observedTimes };
+      return { key, podType, metrics, ...known, ttft: forecast('ttft'), tpot: forecast('tpot') };
+    },
+    renew(forecast, target) {
+      const { key, podType, metrics, swaps, observedTimes } = forecast;
+      if (swaps === table.swaps) return forecast[target];
+      for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
+      const { weights } = forecast[target];
+      const renewed = forecastAsOf(openRow(columns, podType, key), { key, target, observedTimes, weights });
+      return renewForecast(forecast[target], renewed);
+    },
+  };
+}
+
+/** The moment that a forecast is made for. */
+interface Moment extends MeansKey {
+  /** How many times this process had observed. */
+  readonly observedTimes: number;
+  /** The weights of the experts, where they are known; those of now for others. */
+  readonly weights?: readonly number[];
+}
+
+/** The interval as it was then, at another load. */
+function dateInterval(interval: PredictedInterval, { server, podType }: LaterRows): PredictedInterval {
+  const { observedBefore } = podType?.interval ?? interval;
+  const quantiles = server?.interval.quantiles.map((quantile, level) =>
+    level === MEDIAN ? quantile : Math.max(interval.floor, quantile),
+  );
+  return { ...interval, ...server?.interval, quantiles: quantiles ?? interval.quantiles, observedBefore };
+}
+
+/** Forecasts a target of the row that was opened last, by these weights of the experts or by those of its server. */
+type OpenRow = (target: PredictionTarget, weights?: readonly number[]) => TargetForecast;
+
+/** The models estimate a row as it is opened. */
+function createRowOpener(table: SlotTable): (columns: MetricColumns, podType: string, key: ServerKey) => OpenRow {
+  const batch: Batch = createBatch(1);
+  const mixture: Mixture = createMixture(1);
+  batch.count = 1;
+  return (columns, podType, key) => {
+    const slot = table.find(podType, columns.count);
+    batch.servers[0] = key.server;
+    batch.podType = key.podType;
+    fillStalledQueueBounds(columns, batch.queueBounds);
+    const estimates = slot.estimate(columns, batch.servers);
+    return (target, weights) => slot[target].forecast(estimates[target], batch, { mixture, weights });
+  };
+}
+
+/** JSON has no NaN. Inputs are never negative, so -1 stands for a missing one. */
+function toStorable(value: number): number {
+  return Number.isNaN(value) ? -1 : value;
+}
