@@ -84,7 +84,7 @@ export function* observeInSteps({ model, samples, ...options }: ObservedPoolOpti
   const names = options.servers ?? [...byServer.keys()].sort();
   checkNames(names, byServer);
   for (const [name, own] of byServer) {
-    byServer.set(name, joinSamples(own));
+    byServer.set(name, joinSamples(forgetSharedTimes(own)));
     yield;
   }
   const lengths = chooseLengths([...byServer.values()].flat(), options);
@@ -210,6 +210,22 @@ function refuseFew(server: string, { what, count, least }: FewSamples): Failure 
     'invalid',
     `Cannot find the capacity: the server "${server}" needs at least ${least} samples with ${what}, and has ${count}; name the servers that have enough, or report more requests`,
     { field: 'servers' },
+  );
+}
+
+/** No server gets more requests in a millisecond by itself. */
+const MOST_AT_ONCE = 8;
+
+/**
+ * Leaves out times of day that many samples share. They are when rows without one were stored, or are rounded: taken for times of
+ * arrival, all of these prompts would be computed in the time of the slowest.
+ */
+function forgetSharedTimes(samples: readonly Observation[]): Observation[] {
+  const sharing = Map.groupBy(samples, ({ run, atMs }) => `${run} ${atMs}`);
+  return [...sharing.values()].flatMap((together) =>
+    together.filter(({ ttftMs }) => ttftMs !== undefined).length > MOST_AT_ONCE
+      ? together.map((sample) => ({ ...sample, atMs: undefined }))
+      : together,
   );
 }
 
