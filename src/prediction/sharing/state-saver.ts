@@ -8,7 +8,7 @@ import { deleteLogRows } from './shared-log-store.ts';
 
 /** How often the state is saved. The log has what was learned after that. */
 const SAVE_EVERY_MS = 10_000;
-/** Most states in one transaction, since each may be a megabyte. */
+/** Most states in one transaction, since each may have megabytes. */
 const STATES_AT_ONCE = 16;
 /** Rows are kept for this long. A process that was cut off for longer begins again with the saved state. */
 const KEPT_MS = 120_000;
