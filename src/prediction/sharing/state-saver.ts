@@ -2,7 +2,7 @@
 import type { Store } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
-import { listSavedStates, saveLiveStates } from './live-state-store.ts';
+import { deleteUnreadStates, listSavedStates, saveLiveStates } from './live-state-store.ts';
 import type { SharedLearning } from './shared-learning.ts';
 import { deleteLogRows } from './shared-log-store.ts';
 
@@ -46,6 +46,7 @@ export function createStateSaver(
       await saveLiveStates(store, learning.save(names), nowMs);
       for (const name of names) changed.delete(name);
     }
+    await deleteUnreadStates(store, saved);
     const savedTo = Array.from(changed, (name) => saved.get(name)?.sequence ?? 0);
     await deleteLogRows(store, Math.min(learning.sequence, ...savedTo), nowMs - KEPT_MS);
   }
