@@ -16,7 +16,7 @@ import { createBasisReader, createEarlyPhysics, fitPriors, listUnlearned } from 
 import { createForecasts, type Forecast } from './forecasts.ts';
 import { readKnownMeans } from './known-means.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
-import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
+import { createPodTypeNumbers, type PodTypeNumbers } from './names/pod-type-numbers.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
 import { createResidualTracker, type ServerKey } from './residual-tracker.ts';

@@ -4,7 +4,7 @@ import type { SlotEvaluator } from '../model/slot-evaluator.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { registerServers } from './live-offsets.ts';
 import { createLiveSlot, createPodTypeEvaluator, FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
-import type { PodTypeNumbers } from './pod-type-numbers.ts';
+import type { PodTypeNumbers } from './names/pod-type-numbers.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
 
 export interface SlotTable {
