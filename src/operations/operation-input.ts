@@ -1,13 +1,15 @@
 /** Divides the input of an operation into path, query and body, and refuses fields that the operation does not have. */
 import { z } from '@hono/zod-openapi';
-import type { MiddlewareHandler } from 'hono';
+import type { Context, HonoRequest } from 'hono';
+import { HTTPException } from 'hono/http-exception';
 import { Failure } from '../errors.ts';
 import { parseJson } from '../http/parser-limits.ts';
-import type { IdentityEnv } from '../http/scope-middleware.ts';
+import { describeInvalid } from '../http/routes.ts';
 import { type AnyOperation, listPathFields, sendsJson } from './operation.ts';
 
 export const FILE_TYPE = 'application/octet-stream';
 export const BYTES = z.any().openapi({ type: 'string', format: 'binary' });
+const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/i;
 
 export interface InputParts {
   readonly inPath: z.ZodObject;
@@ -32,14 +34,43 @@ export function describeRequest(operation: AnyOperation, { inPath: params, rest 
   return { params, body: { required, content: { 'application/json': { schema: rest } } } };
 }
 
-/** Middleware that bounds the nesting of a body as well. It stands behind the check of the caller. */
-export function checkFields(operation: AnyOperation, { rest }: InputParts): MiddlewareHandler<IdentityEnv> {
-  const fields = listFields(rest);
-  return async (c, next) => {
-    refuseUnknownFields(c.req.query(), sendsJson(operation) ? [] : fields);
-    if (sendsJson(operation)) refuseUnknownFields(parseJson(await c.req.text()), fields);
-    await next();
-  };
+/** Reads the input of a request, and bounds the nesting of a body. To be called behind the check of the caller. */
+export async function readInput(
+  { req }: Context,
+  operation: AnyOperation,
+  { inPath, rest }: InputParts,
+): Promise<object> {
+  if (!sendsJson(operation)) {
+    refuseUnknownFields(req.query(), listFields(rest));
+    return { ...parseFields('query', rest, readQuery(req)), ...parseFields('param', inPath, req.param()) };
+  }
+  refuseUnknownFields(req.query(), []);
+  const text = await req.text();
+  const body = parseJson(text);
+  refuseUnknownFields(body, listFields(rest));
+  const path = parseFields('param', inPath, req.param());
+  if (listFields(rest).length === 0) return path;
+  return { ...parseFields('json', rest, chooseBody(req.header('content-type') ?? '', text, body)), ...path };
+}
+
+function parseFields(target: string, fields: z.ZodObject, input: unknown): object {
+  const parsed = fields.safeParse(input);
+  if (!parsed.success) throw describeInvalid(target, parsed.error);
+  return parsed.data;
+}
+
+/** A field that comes several times is a list, which its schema refuses. */
+function readQuery(req: HonoRequest): object {
+  const fields = Object.entries(req.queries());
+  return Object.fromEntries(fields.map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+}
+
+/** Where the body is absent, all its fields are. */
+function chooseBody(type: string, text: string, body: unknown): unknown {
+  if (type === '' && text === '') return {};
+  if (!JSON_TYPE.test(type)) throw new HTTPException(415, { message: 'Unsupported Media Type' });
+  if (body === undefined) throw new HTTPException(400, { message: 'Malformed JSON in request body' });
+  return body;
 }
 
 /** The caller's token may come among the fields. */
