@@ -1,10 +1,37 @@
 /** The bodies that the administration API takes for a webhook, over a real socket. */
 import assert from 'node:assert/strict';
-import { type CallOptions, withDoors } from '../../../test/support/webhooks/webhook-management.ts';
+import { type CallOptions, HOOKS, withDoors } from '../../../test/support/webhooks/webhook-management.ts';
+import { statement } from '../../database/store.ts';
 
 const ALL_HOOKS = '/api/admin/v1/hooks';
 const token = 'admin:admin';
 const url = 'http://127.0.0.1:9001/hook';
+
+const countSql = statement<{ count: number }>('test-audit-events', 'SELECT COUNT(*) AS count FROM audit_events');
+
+withDoors(
+  'a webhook that is sent back as it was read changes nothing, and nothing is recorded',
+  async (server, store) => {
+    const { body: hook } = await server.call('POST', HOOKS, { json: { url, password: 'sesame', encryption_type: 1 } });
+    const path = `${ALL_HOOKS}/${hook.id}`;
+    const { body: shown } = await server.call('GET', path, { token });
+    const { body: listed } = await server.call('GET', ALL_HOOKS, { token });
+    const before = await store.read(countSql);
+    for (const json of [shown, listed.hooks[0]]) {
+      assert.equal('id' in json && 'created_at' in json, true);
+      const { status, body } = await server.call('PATCH', path, { token, json });
+      assert.equal(status, 200, body.detail);
+    }
+    assert.deepEqual(await store.read(countSql), before);
+    assert.deepEqual((await server.call('GET', path, { token })).body, shown);
+
+    const changed = await server.call('PATCH', path, { token, json: { ...shown, id: hook.id + 1, note_events: true } });
+    assert.deepEqual([changed.status, changed.body.id, changed.body.note_events], [200, hook.id, true]);
+    const misspelt = await server.call('PATCH', path, { token, json: { ...shown, push_event: false } });
+    assert.equal(misspelt.status, 400);
+    assert.match(misspelt.body.detail, /"push_event" is no field here, allowed: .*push_events/);
+  },
+);
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const named = { repository: 'grace/doors', url };
