@@ -58,6 +58,15 @@ test('joinSamples() joins a TTFT and a TPOT in any order, each once', () => {
     assert.deepEqual(joinSamples([one, other, one]), [whole, one]);
 });
 
+test('joinSamples() joins the two samples of an answer of one token, which has no TPOT', () => {
+  const one = (atMs: number) => ({ ...ofTtft, atMs });
+  const halves = Array.from({ length: 60 }, (_, i) => [one(i), { ...one(i), ttftMs: undefined, outputTokens: 1 }]);
+  assert.deepEqual(
+    joinSamples(halves.flat()),
+    halves.map((_, i) => ({ ...one(i), outputTokens: 1 })),
+  );
+});
+
 const unlike: [title: string, one: Observation, other: Observation][] = [
   ['of different moments', ofTtft, { ...ofTpot, atMs: whole.atMs! + 1 }],
   ['of different servers', ofTtft, { ...ofTpot, input: { ...whole.input, serverIp: 'other' } }],
