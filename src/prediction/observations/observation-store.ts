@@ -196,9 +196,11 @@ function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs, outp
     ttftMs: undefined,
     tpotMs: undefined,
   };
+  // An answer of one token has no TPOT, and its length counts in the mean length of answers.
+  const hasAnswer = tpotMs !== null || outputTokens === 1;
   return [
     ...(ttftMs === null ? [] : [{ ...base, ttftMs }]),
-    ...(tpotMs === null ? [] : [{ ...base, tpotMs, outputTokens }]),
+    ...(hasAnswer ? [{ ...base, tpotMs: tpotMs ?? undefined, outputTokens }] : []),
   ];
 }
 
