@@ -230,8 +230,8 @@ function forgetSharedTimes(samples: readonly Observation[]): Observation[] {
 }
 
 /**
- * Joins the two samples of a streamed request. The store has one for the TTFT and one for the TPOT, since the first comes long
- * before the second; both have the input and the time of the dispatch. Counted as two requests, half would have no length of an
+ * Joins the two samples of a streamed request. The store has one for the TTFT and one for the answer, since the first comes long
+ * before the second; both have the input and the time of the dispatch. That of an answer of one token has neither time. Counted as two requests, half would have no length of an
  * answer, and the span of an answer would begin at the arrival. Samples with both times stay as they are, as do those without a
  * time of day.
  */
@@ -240,7 +240,7 @@ export function joinSamples(samples: readonly Observation[]): Observation[] {
   /** Positions of samples that lack a time, by what they are joined by. */
   const halves = new Map<string, number[]>();
   for (const sample of samples) {
-    if (sample.atMs === undefined || (sample.ttftMs === undefined) === (sample.tpotMs === undefined)) {
+    if (sample.atMs === undefined || (sample.ttftMs !== undefined && sample.tpotMs !== undefined)) {
       joined.push(sample);
       continue;
     }

@@ -207,9 +207,11 @@ function observe(pending: Pending, { ttftMs, tpotMs, outputTokens }: Times): Joi
     ttftMs: undefined,
     tpotMs: undefined,
   };
+  // An answer of one token has no TPOT, and its length counts in the mean length of answers.
+  const hasAnswer = tpotMs !== null || outputTokens === 1;
   const observations = [
     ...(ttftMs === null ? [] : [{ ...base, ttftMs }]),
-    ...(tpotMs === null ? [] : [{ ...base, tpotMs, outputTokens }]),
+    ...(hasAnswer ? [{ ...base, tpotMs: tpotMs ?? undefined, outputTokens }] : []),
   ];
   return { observations, hasFinished };
 }
