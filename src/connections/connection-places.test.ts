@@ -79,12 +79,35 @@ test('of two networks with as many connections, each replaces its own', () => {
   assert.deepEqual(evicted, ['attacker 3', 'victim 1', 'attacker 4', 'victim 2']);
 });
 
-test('of networks with as many connections, those of the largest IPv6 /48 give way', () => {
+test('of networks with as many connections, the idle ones of the largest IPv6 /48 give way', () => {
   const { evicted, enter } = openPlaces(4);
   enter('idle for longest', '8193:3512:1:1', 1);
-  for (const part of [1, 2, 3]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined)!.waitsForClient = true;
-  enter('crowd 4', '8193:3512:2:4', undefined);
+  enter('busy', '8193:3512:2:1', undefined);
+  for (const part of [2, 3]) enter(`crowd ${part}`, `8193:3512:2:${part}`, part);
+  enter('crowd 4', '8193:3512:2:4', 4);
+  assert.deepEqual(evicted, ['crowd 2']);
+  enter('of another', '10.0.0.1', 5);
+  assert.deepEqual(evicted, ['crowd 2', 'crowd 3']);
+});
+
+test('of networks with as many connections, those of the largest IPv6 /48 that wait give way', () => {
+  const { evicted, enter } = openPlaces(3);
+  enter('waits for longest', '8193:3512:1:1', undefined)!.waitsForClient = true;
+  for (const part of [1, 2]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined)!.waitsForClient = true;
+  enter('crowd 3', '8193:3512:2:3', undefined);
   assert.deepEqual(evicted, ['crowd 1']);
+});
+
+test('busy connections of the largest IPv6 /48 do not give way while one of another network is idle or waits', () => {
+  const { evicted, enter } = openPlaces(4);
+  for (const part of [1, 2]) enter(`busy ${part}`, `8193:3512:2:${part}`, undefined);
+  for (const part of [1, 2]) enter(`idle ${part}`, `10.0.0.${part}`, part);
+  enter('stranger', '10.0.0.3', undefined)!.waitsForClient = true;
+  assert.deepEqual(evicted, ['idle 1']);
+  enter('busy 3', '8193:3512:2:3', undefined);
+  assert.deepEqual(evicted, ['idle 1', 'idle 2']);
+  enter('busy 4', '8193:3512:2:4', undefined);
+  assert.deepEqual(evicted, ['idle 1', 'idle 2', 'stranger']);
 });
 
 test('a /48 whose networks have a busy connection each does not keep others out', () => {
