@@ -6,8 +6,8 @@ export interface PlacedConnection {
   readonly network: NetworkUse;
   /** It has had nothing to do since this time, on any clock that all connections share; undefined while it has something. */
   readonly idleSince: number | undefined;
-  /** It is not idle, but the server can do nothing for it before its client goes on. */
-  readonly waitsForClient?: boolean;
+  /** It is not idle, but the server can do nothing for it before its client goes on: for how long nothing has gone on. */
+  readonly waitedMs?: number | undefined;
   /** Its place was given to another connection. */
   evict(): void;
 }
@@ -19,11 +19,13 @@ interface Idle<Connection> {
 
 /** A search passes all connections, so it finds several at once. */
 const MAX_FOUND = 64;
+/** A client may pause between the parts of a request, or its events, and go on. */
+const MIN_WAITED_MS = 1000;
 
 /**
  * Limits the number of connections. When all places are taken, a new connection replaces one of the network with the most
- * connections, if that is its own network or has more than its own: the one that is idle for longest, else one that waits for its
- * client. When several networks have most, and its own is one of them, it replaces one of its own; otherwise an idle one of all of
+ * connections, if that is its own network or has more than its own: the one that is idle for longest, else the one that has waited for
+ * its client for longest. When several networks have most, and its own is one of them, it replaces one of its own; otherwise an idle one of all of
  * them, else one that waits, and of these one of the largest /48. One that is busy gives way in the largest /48 alone. Connections
  * cost an attacker nothing, so opening many must neither keep other networks out nor push out those with few.
  */
@@ -115,9 +117,15 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
 
   #findWaiting(largest: Largest): Connection | undefined {
     let found: Connection | undefined;
+    let ofSite = 0;
+    let longestMs = 0;
     for (const connection of this.#connections.keys()) {
-      if (connection.waitsForClient !== true || !isOf(connection.network, largest)) continue;
-      if (found === undefined || found.network.site.connections < connection.network.site.connections) found = connection;
+      const { network, waitedMs = 0 } = connection;
+      if (waitedMs < MIN_WAITED_MS || !isOf(network, largest) || network.site.connections < ofSite) continue;
+      if (network.site.connections === ofSite && waitedMs <= longestMs) continue;
+      found = connection;
+      ofSite = network.site.connections;
+      longestMs = waitedMs;
     }
     return found;
   }
