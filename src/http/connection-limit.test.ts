@@ -83,9 +83,9 @@ for (const [title, isAnswered] of [
     });
     const arrive = async (): Promise<ServerResponse> => ((await once(arrived, 'request')) as [ServerResponse])[0];
     const sockets: Socket[] = [];
-    const begin = async (socket: Socket, head: string): Promise<ServerResponse> => {
-      const [outgoing] = await Promise.all([arrive(), socket.write(head)]);
-      return outgoing;
+    const begin = (socket: Socket, head: string): Promise<ServerResponse> => {
+      socket.write(head);
+      return arrive();
     };
     for (let index = 0; index < 3; index++) sockets.push(await open(http.port));
     const [oldest, second, third] = sockets as [Socket, Socket, Socket];

@@ -75,7 +75,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     else begin(incoming, outgoing, () => listener(incoming, outgoing));
   });
   const { maxConnections = MAX_CONNECTIONS, unreadTimeoutMs = UNREAD_TIMEOUT_MS } = options;
-  const { monotonicMs = realWorld.monotonicMs } = options;
+  const { monotonicMs = () => realWorld.monotonicMs() } = options;
   limitConnections(server, { maxConnections, readNetwork, unreadTimeoutMs, monotonicMs });
   await listen(server, options);
   const { port } = server.address() as AddressInfo;

@@ -168,14 +168,12 @@ export class Http2Connection {
     this.#willFlush = false;
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
-    if (!this.writer.sendTo(this.socket, this.#onSent)) this.#waitForReader();
+    if (!this.writer.sendTo(this.socket, this.#onSent)) {
+      this.socket.pause();
+      this.markProgress();
+    }
     this.#countUnsent();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
-  }
-
-  #waitForReader(): void {
-    this.socket.pause();
-    this.markProgress();
   }
 
   readonly #onSent = (): void => {
@@ -243,7 +241,7 @@ export class Http2Connection {
   #receiveEnd(): void {
     this.#drain.receiveGoAway();
     if (this.#streams.size === 0) this.#endSoon();
-    else void this.#streams.endAll(this.share, (stream) => stream.needsClient && stream.receiveReset());
+    else void this.#streams.endAll(this.share, (stream) => needsClient(stream) && stream.receiveReset());
   }
 
   #endSoon(): void {
@@ -315,4 +313,9 @@ export class Http2Connection {
     this.sendWindows.clear();
     void this.#streams.endAll(this.share, (stream) => stream.receiveReset());
   }
+}
+
+/** Whether its client must send or read something, also when the server would not let it send yet. */
+function needsClient({ waitsForClient, listener }: Http2Stream): boolean {
+  return waitsForClient || listener?.isUnfinished === true;
 }

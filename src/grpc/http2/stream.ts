@@ -86,11 +86,6 @@ export class Http2Stream implements BlockedStream, CountedCall {
     return this.isWaiting || this.listener?.waitsForClient === true;
   }
 
-  /** The same, also while the server holds back what the client has to send. */
-  get needsClient(): boolean {
-    return this.waitsForClient || this.listener?.isUnfinished === true;
-  }
-
   /** The bytes of the call itself, of its request, and of its answer while that waits for a window. */
   get keptBytes(): number {
     return this.openBytes + this.#keptBytes + (this.#waiting?.bytes.heldBytes ?? 0);

@@ -30,7 +30,7 @@ const echoed = (id: number): readonly Buffer[] => [
   frame(DATA, 1, id, frameMessage(HELLO)),
 ];
 
-/** A clock that also goes on when it is told to. */
+/** A clock that a test can put forward. */
 function createClock() {
   let aheadMs = 0;
   const world = { ...realWorld, monotonicMs: () => realWorld.monotonicMs() + aheadMs };
