@@ -83,7 +83,8 @@ export const controlFrameAttacks: readonly Attack[] = [
       Array.from({ length: 1000 }, (_, index) => [`x${index % 10}`, ''] as const),
     ),
   ),
-  callFlood('heads of 95 KB that change the table, which are refused', refusedHead),
+  callFlood('heads of 81 KB that change the table, which are refused', refusedHead),
+  callFlood('heads of one string of 96 KB in Huffman code, which are refused', longStringHead),
   flood('GOAWAY again and again', { repeated: frame(GOAWAY, 0, 0, Buffer.alloc(8)) }),
 ];
 
@@ -91,6 +92,14 @@ export const controlFrameAttacks: readonly Attack[] = [
 function refusedHead(id: number): Buffer {
   const entries = Buffer.from(`\x40\x01a\xfe${'\x1f'.repeat(126)}`.repeat(125), 'latin1');
   const more = Array.from({ length: 5 }, (_, index) => frame(CONTINUATION, index === 4 ? 4 : 0, id, entries));
+  return Buffer.concat([frame(HEADERS, 1, id, head(PREDICT)), ...more]);
+}
+
+/** One string of letters with the shortest code, which is 1.6 times as long once it is decoded. */
+function longStringHead(id: number): Buffer {
+  const text = Buffer.concat([Buffer.from('000161ff81ed05', 'hex'), Buffer.alloc(96_000)]);
+  const parts = Array.from({ length: 6 }, (_, index) => text.subarray(16_384 * index, 16_384 * (index + 1)));
+  const more = parts.map((part, index) => frame(CONTINUATION, index === 5 ? 4 : 0, id, part));
   return Buffer.concat([frame(HEADERS, 1, id, head(PREDICT)), ...more]);
 }
 

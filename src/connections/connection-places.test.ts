@@ -6,7 +6,7 @@ import type { NetworkUse } from './network-use.ts';
 interface Connection extends PlacedConnection {
   readonly name: string;
   idleSince: number | undefined;
-  waitsForClient: boolean;
+  waitedMs: number | undefined;
 }
 
 function openPlaces(maxConnections: number) {
@@ -23,7 +23,7 @@ function openPlaces(maxConnections: number) {
         return network;
       },
       idleSince,
-      waitsForClient: false,
+      waitedMs: undefined,
       evict: () => evicted.push(name),
     };
     places.add(connection, networkName);
@@ -53,7 +53,7 @@ test('a network may not take the place of one that has fewer, nor become the lar
   enter('busy', 'a', undefined);
   const waiting = enter('waiting', 'a', undefined);
   assert.equal(enter('refused', 'a', undefined), undefined);
-  waiting!.waitsForClient = true;
+  waiting!.waitedMs = 1000;
   enter('next', 'a', undefined);
   assert.deepEqual(evicted, ['waiting']);
   assert.equal(enter('of b', 'b', undefined), undefined);
@@ -79,12 +79,47 @@ test('of two networks with as many connections, each replaces its own', () => {
   assert.deepEqual(evicted, ['attacker 3', 'victim 1', 'attacker 4', 'victim 2']);
 });
 
-test('of networks with as many connections, those of the largest IPv6 /48 give way', () => {
+test('of networks with as many connections, the idle ones of the largest IPv6 /48 give way', () => {
   const { evicted, enter } = openPlaces(4);
   enter('idle for longest', '8193:3512:1:1', 1);
-  for (const part of [1, 2, 3]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined)!.waitsForClient = true;
-  enter('crowd 4', '8193:3512:2:4', undefined);
+  enter('busy', '8193:3512:2:1', undefined);
+  for (const part of [2, 3]) enter(`crowd ${part}`, `8193:3512:2:${part}`, part);
+  enter('crowd 4', '8193:3512:2:4', 4);
+  assert.deepEqual(evicted, ['crowd 2']);
+  enter('of another', '10.0.0.1', 5);
+  assert.deepEqual(evicted, ['crowd 2', 'crowd 3']);
+});
+
+test('of networks with as many connections, those of the largest IPv6 /48 that wait give way', () => {
+  const { evicted, enter } = openPlaces(3);
+  enter('waits for longest', '8193:3512:1:1', undefined)!.waitedMs = 9000;
+  for (const part of [1, 2]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined)!.waitedMs = 1000;
+  enter('crowd 3', '8193:3512:2:3', undefined);
   assert.deepEqual(evicted, ['crowd 1']);
+});
+
+test('the connection that has waited for its client for longest leaves, and none that has waited for less than a second', () => {
+  const { evicted, enter } = openPlaces(3);
+  const [, second, third] = ['1', '2', '3'].map((name) => enter(name, `10.0.0.${name}`, undefined));
+  second!.waitedMs = 999;
+  assert.equal(enter('refused', '10.0.0.4', undefined), undefined);
+  second!.waitedMs = 1000;
+  third!.waitedMs = 1001;
+  enter('4', '10.0.0.4', undefined);
+  enter('5', '10.0.0.5', undefined);
+  assert.deepEqual(evicted, ['3', '2']);
+});
+
+test('busy connections of the largest IPv6 /48 do not give way while one of another network is idle or waits', () => {
+  const { evicted, enter } = openPlaces(4);
+  for (const part of [1, 2]) enter(`busy ${part}`, `8193:3512:2:${part}`, undefined);
+  for (const part of [1, 2]) enter(`idle ${part}`, `10.0.0.${part}`, part);
+  enter('stranger', '10.0.0.3', undefined)!.waitedMs = 1000;
+  assert.deepEqual(evicted, ['idle 1']);
+  enter('busy 3', '8193:3512:2:3', undefined);
+  assert.deepEqual(evicted, ['idle 1', 'idle 2']);
+  enter('busy 4', '8193:3512:2:4', undefined);
+  assert.deepEqual(evicted, ['idle 1', 'idle 2', 'stranger']);
 });
 
 test('a /48 whose networks have a busy connection each does not keep others out', () => {

@@ -11,6 +11,7 @@ export interface ConnectionLimit {
   readonly readNetwork: ReadNetwork;
   /** What a client does not read stays in memory: it has this time to take more of it. */
   readonly unreadTimeoutMs: number;
+  readonly monotonicMs: () => number;
 }
 
 /**
@@ -20,15 +21,10 @@ export interface ConnectionLimit {
  */
 export function limitConnections(
   server: Server,
-  { maxConnections, readNetwork, unreadTimeoutMs }: ConnectionLimit,
+  { maxConnections, readNetwork, unreadTimeoutMs, monotonicMs }: ConnectionLimit,
 ): void {
   const places = new ConnectionPlaces<HttpConnection>(maxConnections);
   const connections = new Map<Socket, HttpConnection>();
-  let moment = 0;
-  const nextMoment = (): number => {
-    moment += 1;
-    return moment;
-  };
   server.on('connection', (socket) => {
     const name = readNetwork(socket.remoteAddress);
     const network = places.enter(name);
@@ -36,7 +32,7 @@ export function limitConnections(
       socket.destroy();
       return;
     }
-    const connection = watchConnection(socket, network, nextMoment);
+    const connection = watchConnection(socket, network, monotonicMs);
     places.add(connection, name);
     connections.set(socket, connection);
     socket.once('close', () => {
@@ -55,23 +51,31 @@ interface HttpConnection extends PlacedConnection {
   begin(outgoing: ServerResponse): void;
 }
 
-/** `nextMoment` orders the connections of a server by the end of their last request. */
-function watchConnection(socket: Socket, network: NetworkUse, nextMoment: () => number): HttpConnection {
-  let endedAt = nextMoment();
-  const unanswered = createOpenAnswers(() => {
-    endedAt = nextMoment();
-  });
+function watchConnection(socket: Socket, network: NetworkUse, monotonicMs: () => number): HttpConnection {
+  /** When its first request began, or the answer to that was written or sent. */
+  let changedMs = monotonicMs();
+  const markChange = (): void => {
+    changedMs = monotonicMs();
+  };
+  const unanswered = createOpenAnswers(markChange);
   return {
     network,
     get idleSince() {
-      return unanswered.first === undefined ? endedAt : undefined;
+      return unanswered.first === undefined ? changedMs : undefined;
     },
     /** Answers go out in the order of their requests, so all wait when the first does. */
-    get waitsForClient() {
+    get waitedMs() {
       const { first } = unanswered;
-      return first !== undefined && (!first.req.complete || first.writableEnded);
+      const waits = first !== undefined && (!first.req.complete || first.writableEnded);
+      return waits ? monotonicMs() - changedMs : undefined;
     },
-    begin: (outgoing) => unanswered.add(outgoing),
+    begin: (outgoing) => {
+      if (unanswered.first === undefined) markChange();
+      unanswered.add(outgoing);
+      outgoing.once('prefinish', () => {
+        if (unanswered.first === outgoing) markChange();
+      });
+    },
     evict: () => socket.destroy(),
   };
 }

@@ -24,9 +24,15 @@ async function ask(socket: Socket): Promise<string> {
 
 test('an idle connection is kept for longer than proxies keep it', async () => {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
-  http.serve((_, outgoing) => outgoing.end('answer'));
+  const accepted = Promise.withResolvers<Socket>();
+  http.serve((incoming, outgoing) => {
+    accepted.resolve(incoming.socket);
+    outgoing.end('answer');
+  });
   const socket = await open(http);
   assert.match(await ask(socket), /Keep-Alive: timeout=620/);
+  const { promise } = accepted;
+  await waitUntil(async () => ((await promise).timeout ?? 0) >= 620_000);
   socket.destroy();
   await http.drain(0);
 });

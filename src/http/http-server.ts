@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
 import { toUrlHost } from '../ip/ip-address.ts';
+import { realWorld } from '../world.ts';
 import { CountedMessage, watchChunks } from './chunk-limit.ts';
 import { createNetworkReader } from './client-address.ts';
 import { createOpenAnswers, limitConnections, type OpenAnswers } from './connection-limit.ts';
@@ -37,6 +38,8 @@ export interface HttpServerOptions {
   readonly requestTimeoutMs?: number;
   /** For a client to take more of its answer; 30 s unless given. */
   readonly unreadTimeoutMs?: number;
+  /** The clock by which connections give their place to others; that of the machine unless given. */
+  readonly monotonicMs?: () => number;
 }
 
 const MAX_CONNECTIONS = 1000;
@@ -72,7 +75,8 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     else begin(incoming, outgoing, () => listener(incoming, outgoing));
   });
   const { maxConnections = MAX_CONNECTIONS, unreadTimeoutMs = UNREAD_TIMEOUT_MS } = options;
-  limitConnections(server, { maxConnections, readNetwork, unreadTimeoutMs });
+  const { monotonicMs = () => realWorld.monotonicMs() } = options;
+  limitConnections(server, { maxConnections, readNetwork, unreadTimeoutMs, monotonicMs });
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   return {

@@ -48,24 +48,29 @@ function discardLateBytes(socket: Socket): void {
 
 /** Destroys once the client has taken nothing for a while. A timeout of the socket would begin again with each byte that comes. */
 function destroyUnread(socket: Socket): void {
-  let unsent = countUnsent(socket);
+  let takenBytes = countTaken(socket);
   let unreadMs = 0;
   const timer = setInterval(() => {
-    const left = countUnsent(socket);
-    unreadMs = left < unsent ? 0 : unreadMs + CHECK_MS;
-    unsent = left;
+    const before = takenBytes;
+    takenBytes = countTaken(socket);
+    unreadMs = takenBytes > before ? 0 : unreadMs + CHECK_MS;
     if (unreadMs >= END_MS) socket.destroy();
   }, CHECK_MS).unref();
   socket.once('close', () => clearInterval(timer));
 }
 
-/** Node has the length of the queue, and does not document it. Without it, a long write is seen at its end alone. */
-interface QueuedSocket extends Socket {
-  readonly _handle?: { readonly writeQueueSize?: number } | null;
+/** Node counts what was written and what the kernel has not taken, and documents neither. Without it, a long write is seen at its end alone. */
+interface Handle {
+  readonly bytesWritten?: number;
+  readonly writeQueueSize?: number;
+  /** Of TLS: the handle of TCP. That of TLS itself changes at the end of a write alone. */
+  readonly _parent?: Handle;
 }
 
-function countUnsent(socket: QueuedSocket): number {
-  return socket.writableLength + (socket._handle?.writeQueueSize ?? 0);
+/** The bytes of the socket that the kernel has taken; of TLS, those that are encrypted. */
+function countTaken(socket: Socket & { readonly _handle?: Handle | null }): number {
+  const handle = socket._handle?._parent ?? socket._handle;
+  return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
 /** A connection that has closed is kept no longer: thousands a second may come and go. */

@@ -115,7 +115,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   }
 
   get waitsForClient(): boolean {
-    return this.isUnfinished;
+    return this.isUnfinished && this.#request?.waitsForRoom !== true;
   }
 
   get ownBytes(): number {

@@ -33,6 +33,11 @@ export class RequestBuffer {
     return this.#splitter.length > 0;
   }
 
+  /** The message that has begun has no memory for its rest yet: the client may not send it. */
+  get waitsForRoom(): boolean {
+    return this.#reserved !== undefined && !this.#reserved.reservation.isGranted;
+  }
+
   keep(bytes: Buffer): void {
     this.#keptBytes += bytes.length;
     this.#splitter.push(bytes);
@@ -68,7 +73,10 @@ export class RequestBuffer {
     const { needed, length } = this.#splitter;
     const bytes = needed - STREAM_WINDOW;
     if (bytes > 0 && this.#reserved === undefined) {
-      const onGranted = (): void => stream.grantNow(bytes);
+      const onGranted = (): void => {
+        stream.connection.markProgress();
+        stream.grantNow(bytes);
+      };
       const reservation = stream.connection.memory.reserve({ bytes, onGranted, onExpired: this.#onExpired });
       // To grant it can end the largest unfinished call of the connection, which may be this one.
       if (this.#isDropped) reservation.release();

@@ -122,3 +122,17 @@ test('bytes of any kind are headers or a fault, never something else', () => {
     { numRuns: 2000 },
   );
 });
+
+test('large strings in Huffman code leave no garbage outside the heap', () => {
+  // The field "a", whose value is 153,600 times "0": that has the shortest code, five bits.
+  const block = Buffer.concat([Buffer.from('000161ff81ed05', 'hex'), Buffer.alloc(96_000)]);
+  const decoder = new HpackDecoder();
+  decoder.decode(block);
+  const before = process.memoryUsage().arrayBuffers;
+  let most = before;
+  for (let index = 0; index < 500; index++) {
+    assert.equal(decoder.decode(block), undefined);
+    most = Math.max(most, process.memoryUsage().arrayBuffers);
+  }
+  assert.ok(most - before < 1_000_000, String(most - before));
+});

@@ -14,13 +14,18 @@ const CODE_LENGTHS = [
 ];
 const END_OF_STRING = 256;
 const MAX_PADDING_BITS = 7;
+const SHORTEST_CODE_BITS = 5;
 
 /** Two entries a node, one for each bit: the next node, or −1 − symbol. */
 const TREE = buildTree();
 
+/** For one string at a time: a buffer for each would be garbage that no budget counts. It grows to the largest string. */
+let decoded = Buffer.alloc(0);
+
 /** Throws a RangeError for what no encoder writes: a wrong padding, or the end of the string inside it. */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number): string {
-  const decoded = Buffer.allocUnsafe(Math.ceil(((end - start) * 8) / 5));
+  const maxLength = Math.ceil(((end - start) * 8) / SHORTEST_CODE_BITS);
+  if (maxLength > decoded.length) decoded = Buffer.allocUnsafeSlow(maxLength);
   let length = 0;
   let node = 0;
   let bitsSinceSymbol = 0;

@@ -141,9 +141,15 @@ export class Http2Connection {
     return this.#streams.idleSinceMs;
   }
 
-  /** The server can do nothing for its calls before the client goes on. */
-  get waitsForClient(): boolean {
-    return this.socket.writableNeedDrain || this.#streams.waitForClient;
+  /** For how long nothing goes on, while the server can do nothing for its calls before the client does. */
+  get waitedMs(): number | undefined {
+    const waits = this.socket.writableNeedDrain || this.#streams.waitForClient;
+    return waits ? this.#streams.unchangedMs : undefined;
+  }
+
+  /** A call goes on: the connection has not waited for its client until now. */
+  markProgress(): void {
+    this.#streams.markProgress();
   }
 
   /** Resolves when the client takes what is sent, or is gone. */
@@ -162,10 +168,18 @@ export class Http2Connection {
     this.#willFlush = false;
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
-    if (!this.writer.sendTo(this.socket, this.#countUnsent)) this.socket.pause();
+    if (!this.writer.sendTo(this.socket, this.#onSent)) {
+      this.socket.pause();
+      this.markProgress();
+    }
     this.#countUnsent();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
   }
+
+  readonly #onSent = (): void => {
+    if (this.socket.writableNeedDrain) this.markProgress();
+    this.#countUnsent();
+  };
 
   readonly #countUnsent = (): void => this.memory.countUnsent(this.socket);
 
@@ -185,7 +199,7 @@ export class Http2Connection {
   forget(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     this.memory.endCall(stream);
-    if (!this.#reads.isUsing) this.#streams.markIdle();
+    if (!this.#reads.isUsing) this.markProgress();
     this.sendWindows.forget(stream);
     if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }
@@ -227,7 +241,7 @@ export class Http2Connection {
   #receiveEnd(): void {
     this.#drain.receiveGoAway();
     if (this.#streams.size === 0) this.#endSoon();
-    else void this.#streams.endAll(this.share, (stream) => stream.waitsForClient && stream.receiveReset());
+    else void this.#streams.endAll(this.share, (stream) => needsClient(stream) && stream.receiveReset());
   }
 
   #endSoon(): void {
@@ -299,4 +313,9 @@ export class Http2Connection {
     this.sendWindows.clear();
     void this.#streams.endAll(this.share, (stream) => stream.receiveReset());
   }
+}
+
+/** Whether its client must send or read something, also when the server would not let it send yet. */
+function needsClient({ waitsForClient, listener }: Http2Stream): boolean {
+  return waitsForClient || listener?.isUnfinished === true;
 }

@@ -16,13 +16,14 @@ export class StreamTable {
   #newStreams: Http2Stream[] = [];
   /** Streams above this are refused. */
   #maxId = MAX_WINDOW;
-  #idleSinceMs: number;
-  /** The last stream ended in this read. */
-  #isEmptied = false;
+  /** When a stream was opened or ended last, or went on. */
+  #progressMs: number;
+  /** A stream ended in this read. */
+  #hasEnded = false;
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
-    this.#idleSinceMs = monotonicMs();
+    this.#progressMs = monotonicMs();
   }
 
   get size(): number {
@@ -31,7 +32,7 @@ export class StreamTable {
 
   /** Since when there is no stream; undefined while there is one. */
   get idleSinceMs(): number | undefined {
-    return this.#streams.size > 0 ? undefined : this.#idleSinceMs;
+    return this.#streams.size > 0 ? undefined : this.#progressMs;
   }
 
   /** Whether the server can do nothing for any of them before its client goes on. */
@@ -65,20 +66,17 @@ export class StreamTable {
   /** Returns false when it is gone already. */
   delete(stream: Http2Stream): boolean {
     if (!this.#streams.delete(stream)) return false;
-    this.#isEmptied = this.#streams.size === 0;
+    this.#hasEnded = true;
     return true;
   }
 
   /** The read is used up: calls `keep` for the streams that came with it and are still open. */
   endRead(keep: (stream: Http2Stream) => void): void {
-    if (this.#newStreams.length === 0) {
-      if (this.#isEmptied) this.markIdle();
-      return;
-    }
     const streams = this.#newStreams;
-    this.#newStreams = [];
+    if (streams.length === 0 && !this.#hasEnded) return;
+    if (streams.length > 0) this.#newStreams = [];
     if (this.#streams.size > 0) for (const stream of streams) if (this.#isOpen(stream)) keep(stream);
-    this.markIdle();
+    this.markProgress();
   }
 
   /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
@@ -94,10 +92,15 @@ export class StreamTable {
     return this.#streams.get(stream.id) === stream;
   }
 
-  /** The connection is idle from now on if it has no stream. */
-  markIdle(): void {
-    this.#isEmptied = false;
-    if (this.#streams.size === 0) this.#idleSinceMs = this.#monotonicMs();
+  /** From now on the connection is idle, or waits for its client, if it does. */
+  markProgress(): void {
+    this.#hasEnded = false;
+    this.#progressMs = this.#monotonicMs();
+  }
+
+  /** For how long no stream was opened or ended, or went on. */
+  get unchangedMs(): number {
+    return this.#monotonicMs() - this.#progressMs;
   }
 
   /** Ends the call that keeps most. Returns false when that leaves all that is kept, or nothing is. */

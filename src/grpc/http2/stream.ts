@@ -24,11 +24,15 @@ export interface StreamConnection {
   keepRead(): void;
   resetStream(streamId: number, code: number): void;
   forget(stream: Http2Stream): void;
+  /** A call goes on: the connection has not waited for its client until now. */
+  markProgress(): void;
 }
 
 const NOTHING = Buffer.alloc(0);
 /** A window that the client opens for fewer bytes than these does not count as used. */
 const MIN_DATA_BYTES = 256;
+/** A client that sends or takes as many bytes at once goes on. One that drips them waits. */
+const PROGRESS_BYTES = 16_384;
 
 /** One call on the wire: its windows, and what waits for them. */
 export class Http2Stream implements BlockedStream, CountedCall {
@@ -108,6 +112,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     this.#receiveWindow -= counted;
     if (this.#receiveWindow < 0) throw new ConnectionError(ERROR.flowControl, 'the window of a stream is exceeded');
     this.#isRemoteEnded = isLast;
+    if (counted >= PROGRESS_BYTES) this.#connection.markProgress();
     if (!this.#isContentLengthKept(bytes.length)) {
       this.reset(ERROR.protocol);
       return;
@@ -176,6 +181,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       this.#connection.controlFrames.countDataFrame();
       return;
     }
+    if (!this.isWaiting) this.#connection.markProgress();
     this.#waiting ??= new WaitingData(this.#connection.memory.blocks);
     this.#waiting.bytes.push(head);
     this.#waiting.bytes.push(body);
@@ -225,6 +231,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       writer.bytes(waiting.peek(length), 0, length);
       waiting.drop(length);
       if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.countDataFrame();
+      if (length >= PROGRESS_BYTES) this.#connection.markProgress();
     }
   }
 

@@ -1,7 +1,7 @@
 /** A client that ends its connection gets the answers under way, and cannot keep the connection open. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -26,6 +26,7 @@ import {
   GOAWAY,
   HEADERS,
   PING,
+  PREFACE,
   readFrames,
   SETTINGS,
   WINDOW_UPDATE,
@@ -34,6 +35,10 @@ import type { GrpcMethod } from '../call/service.ts';
 
 const GOODBYE = frame(GOAWAY, 0, 0, Buffer.alloc(8));
 const CALL = [frame(HEADERS, 4, 1, block(ECHO_PATH)), frame(DATA, 1, 1, frameMessage(HELLO))];
+const WIDE_WINDOWS = [
+  frame(SETTINGS, 0, 0, Buffer.from('00047fffffff', 'hex')),
+  frame(WINDOW_UPDATE, 0, 0, Buffer.from('3fffffff', 'hex')),
+];
 const UNFINISHED = frame(HEADERS, 4, 3, block(`/${SERVICE}/Collect`));
 const MORE_THAN_SOCKETS_HOLD = 32 * 1024 * 1024;
 
@@ -53,12 +58,7 @@ test('a client that said goodbye and reads nothing more is closed within seconds
   });
   await using running = await startGrpcServer([slow]);
   const client = await FlowClient.connect(running.server.port);
-  client.send(
-    frame(SETTINGS, 0, 0, Buffer.from('00047fffffff', 'hex')),
-    frame(WINDOW_UPDATE, 0, 0, Buffer.from('3fffffff', 'hex')),
-    ...CALL,
-    GOODBYE,
-  );
+  client.send(...WIDE_WINDOWS, ...CALL, GOODBYE);
   await started.promise;
   client.socket.pause();
   finish.resolve();
@@ -73,10 +73,56 @@ test('a client that said goodbye and reads nothing more is closed within seconds
   assert.equal(client.endOf(1), undefined);
 });
 
-for (const [transport, tls] of [
+const TRANSPORTS = [
   ['plaintext', undefined],
   ['TLS', createCertificate()],
-] as const)
+] as const;
+
+async function dial(port: number, tls: object | undefined): Promise<Socket> {
+  const place = { port, host: '127.0.0.1' };
+  if (tls === undefined) return connect(place);
+  const client = connectTls({ ...place, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+  await once(client, 'secureConnect');
+  return client;
+}
+
+/** Reads at least as many bytes, and leaves the rest in the sockets. */
+async function readSome(client: Socket, bytes: number, parts: Buffer[]): Promise<void> {
+  for (let left = bytes; left > 0; ) {
+    const part = client.read() as Buffer | null;
+    if (part === null) await once(client, 'readable');
+    else parts.push(part);
+    left -= part?.length ?? 0;
+  }
+}
+
+for (const [transport, tls] of TRANSPORTS)
+  test(`${transport}: a client that said goodbye and reads slowly gets its whole answer`, async () => {
+    const answer = Buffer.alloc(MORE_THAN_SOCKETS_HOLD);
+    const slow = unary(async () => {
+      await setImmediate();
+      return answer;
+    });
+    await using running = await startGrpcServer([slow], { tls });
+    const client = await dial(running.server.port, tls);
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    const parts: Buffer[] = [];
+    // In one record, which is read at once: while the answer is unread, nothing is.
+    client.write(Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0), ...WIDE_WINDOWS, ...CALL, GOODBYE]));
+    for (let second = 0; second < 10; second++) {
+      await readSome(client, 512 * 1024, parts);
+      for (let turn = 0; turn < 50; turn++) await setImmediate();
+      mock.timers.tick(1000);
+    }
+    parts.push(await buffer(client));
+    const data = readFrames(Buffer.concat(parts)).filter(({ type }) => type === DATA);
+    assert.equal(
+      data.reduce((bytes, { payload }) => bytes + payload.length, 0),
+      frameMessage(answer).length,
+    );
+  });
+
+for (const [transport, tls] of TRANSPORTS)
   test(`${transport}: a client that ends its side of the connection gets the answer under way, and the connection ends`, async () => {
     mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     const started = Promise.withResolvers<void>();
@@ -87,9 +133,7 @@ for (const [transport, tls] of [
     });
     const left = Promise.withResolvers<void>();
     await using running = await startGrpcServer([slow, collect(left.resolve)], { tls });
-    const place = { port: running.server.port, host: '127.0.0.1' };
-    const client =
-      tls === undefined ? connect(place) : connectTls({ ...place, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+    const client = await dial(running.server.port, tls);
     const answered = buffer(client);
     for (const part of [...BEGINNING, ...CALL, UNFINISHED]) client.write(part);
     client.end();
@@ -102,23 +146,30 @@ for (const [transport, tls] of [
     client.destroy();
   });
 
-test('a client that ends its side of the connection is not waited for longer than some seconds', async () => {
-  const started = Promise.withResolvers<void>();
-  const aborted = Promise.withResolvers<void>();
-  const never = unary((_, { signal }) => {
-    signal.addEventListener('abort', () => aborted.resolve());
-    started.resolve();
-    return new Promise(() => {});
-  });
-  const left = Promise.withResolvers<void>();
-  await using running = await startGrpcServer([never, collect(left.resolve)]);
-  const client = connect({ port: running.server.port, host: '127.0.0.1' }).resume();
-  client.on('error', () => {});
-  for (const part of [...BEGINNING, ...CALL, UNFINISHED]) client.write(part);
-  client.end();
-  await Promise.all([started.promise, left.promise]);
-  await aborted.promise;
-});
+/** Before the first keepalive could close the connection. */
+const SOME_SECONDS = { timeout: 30_000 };
+
+test(
+  'a client that ends its side of the connection is not waited for longer than some seconds',
+  SOME_SECONDS,
+  async () => {
+    const started = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<void>();
+    const never = unary((_, { signal }) => {
+      signal.addEventListener('abort', () => aborted.resolve());
+      started.resolve();
+      return new Promise(() => {});
+    });
+    const left = Promise.withResolvers<void>();
+    await using running = await startGrpcServer([never, collect(left.resolve)]);
+    const client = connect({ port: running.server.port, host: '127.0.0.1' }).resume();
+    client.on('error', () => {});
+    for (const part of [...BEGINNING, ...CALL, UNFINISHED]) client.write(part);
+    client.end();
+    await Promise.all([started.promise, left.promise]);
+    await aborted.promise;
+  },
+);
 
 test('a client that said goodbye and sends without end is closed', async () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
