@@ -175,7 +175,7 @@ func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 // settleFailure halves a batch that was refused for good, and drops an event that was refused alone. Any other batch is sent again,
 // which is safe: the service refuses what it already has.
 func (r *reporter) settleFailure(events int, err error, trailer metadata.MD) time.Duration {
-	isFinal := isFinal(err, trailer)
+	isFinal := isFinal(err)
 	if isFinal && events > 1 {
 		r.batchLimit = events / 2
 		return 0

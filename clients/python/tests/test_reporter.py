@@ -163,7 +163,7 @@ class Small:
     def report(self, events):
         self.batches.append(len(events))
         if len(events) > self.most:
-            raise TrivetError("resource_exhausted", "too large")
+            raise TrivetError("resource_exhausted", "too large", status=413)
         if self.bad in events:
             raise TrivetError("invalid_argument", "refused for good")
         return Reported(len(events), 0)
