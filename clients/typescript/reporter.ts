@@ -47,6 +47,8 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   let sending: Promise<void> | undefined;
   const closing = new AbortController();
   let lastError: unknown;
+  let hasTakenSinceDrop = false;
+  const callOnError = limitOnError(onError);
   const limit = createBatchLimit();
 
   /** Returns the time to the next batch: none after a full one, for more events wait. */
@@ -58,6 +60,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       reported.accepted += accepted;
       reported.refused += refused;
       lastError = undefined;
+      hasTakenSinceDrop = true;
       return limit.growIfFull(batch.length) || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       return settle(error, batch.length);
@@ -72,10 +75,17 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
     const { isFinal, retryAfterMs } = transport.describeFailure(error);
     if (isFinal && limit.halve(count)) return 0;
     lastError = error;
-    // An `onError` that throws must not stop the reporter.
-    if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
-    if (isFinal) reported.dropped += waiting.splice(0, count).length;
-    return isFinal && closing.signal.aborted ? 0 : spreadRetries(retryAfterMs);
+    callOnError(error);
+    const pauseMs = spreadRetries(retryAfterMs);
+    return isFinal ? drop(count, pauseMs) : pauseMs;
+  }
+
+  /** Pauses only where nothing is taken between two drops: a bad event must not slow down the good ones. */
+  function drop(count: number, pauseMs: number): number {
+    const isPaused = !hasTakenSinceDrop && !closing.signal.aborted;
+    reported.dropped += waiting.splice(0, count).length;
+    hasTakenSinceDrop = false;
+    return isPaused ? pauseMs : 0;
   }
 
   async function sendAll(): Promise<void> {
@@ -109,6 +119,17 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
       reported.dropped += waiting.splice(0).length;
       return { ...reported };
     },
+  };
+}
+
+/** Calls `onError` once a second at most. One that throws must not stop the reporter. */
+function limitOnError(onError: ReportOptions['onError']): (error: unknown) => void {
+  let calledMs = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    const nowMs = performance.now();
+    if (onError === undefined || nowMs - calledMs < RETRY_AFTER_MS) return;
+    calledMs = nowMs;
+    void Promise.resolve(error).then(onError).catch(ignore);
   };
 }
 

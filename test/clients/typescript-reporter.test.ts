@@ -52,6 +52,26 @@ test('the TypeScript reporter halves a batch that is too large, and lets batches
   assert.deepEqual(errors, []);
 });
 
+test('the TypeScript reporter drops bad events without a pause between them while good ones are taken', async () => {
+  const bad: Event = { ...EVENT };
+  const { errors, reporter } = openReporter({ isBad: (event) => event === bad });
+  const startMs = performance.now();
+  for (let event = 0; event < 2000; event++) reporter.send(event % 100 === 50 ? bad : EVENT);
+  await waitUntil(() => reporter.stats().waiting === 0);
+  const tookMs = performance.now() - startMs;
+  assert.ok(tookMs < 3000, `${tookMs} ms`);
+  assert.ok(errors.length <= 1 + tookMs / 1000, `onError was called ${errors.length} times in ${tookMs} ms`);
+  assert.deepEqual(await reporter.close(), { accepted: 1980, refused: 0, dropped: 20 });
+});
+
+test('the TypeScript reporter pauses after a drop when nothing is taken', async () => {
+  const { batches, reporter } = openReporter({ most: 0 });
+  for (let event = 0; event < 4; event++) reporter.send(EVENT);
+  await waitUntil(() => reporter.stats().dropped === 2);
+  assert.deepEqual(batches, [4, 2, 1, 1]);
+  assert.equal((await reporter.close()).dropped, 4);
+});
+
 test('the TypeScript reporter drops the one event of a batch that is refused for good, with its reason', async () => {
   const bad: Event = { ...EVENT };
   const { batches, errors, reporter } = openReporter({ isBad: (event) => event === bad });

@@ -130,6 +130,41 @@ func TestAnEventThatIsRefusedForGoodIsDroppedWithItsReason(t *testing.T) {
 	}
 }
 
+func TestBadEventsAreDroppedWithoutAPauseWhileGoodOnesAreTaken(t *testing.T) {
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		for _, event := range events {
+			if event.GetFirstToken().GetRequestId() == "bad" {
+				return nil, status.Error(codes.InvalidArgument, "refused for good")
+			}
+		}
+		return takeAll(ctx, events)
+	}}
+	var mu sync.Mutex
+	told := 0
+	reporter := startReports(t, service, func(error) {
+		mu.Lock()
+		defer mu.Unlock()
+		told++
+	})
+	start := time.Now()
+	for i := 0; i < 2000; i++ {
+		id := "r"
+		if i%100 == 50 {
+			id = "bad"
+		}
+		reporter.firstToken(id, 1)
+	}
+	for reporter.stats().Waiting > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	took := time.Since(start)
+	mu.Lock()
+	defer mu.Unlock()
+	if stats := reporter.stats(); took > 3*time.Second || stats.Accepted != 1980 || stats.Dropped != 20 || told > 1+int(took.Seconds()) {
+		t.Errorf("%d accepted and %d dropped in %v, OnError was called %d times", stats.Accepted, stats.Dropped, took, told)
+	}
+}
+
 func TestABatchThatIsTooLargeIsHalvedAndBatchesGrowAgain(t *testing.T) {
 	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
 		if len(events) > 100 {
