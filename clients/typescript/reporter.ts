@@ -155,7 +155,7 @@ function createBatchLimit() {
   };
 }
 
-/** Throws at half a surrogate pair: the service cannot read it, and would refuse the whole batch. */
+/** Throws at half a surrogate pair: the service cannot read it, and over gRPC would refuse the whole batch. */
 function checkTexts(value: unknown): void {
   if (typeof value === 'string' && /\p{Surrogate}/u.test(value))
     throw new Error(`Cannot encode ${JSON.stringify(value)}: it has half a surrogate pair`);
