@@ -47,7 +47,6 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   let sending: Promise<void> | undefined;
   const closing = new AbortController();
   let lastError: unknown;
-  let hasTakenSinceDrop = false;
   const callOnError = limitOnError(onError);
   const limit = createBatchLimit();
 
@@ -56,11 +55,11 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
     const batch = waiting.slice(0, limit.events);
     try {
       const { accepted, refused } = await transport.sendBatch(batch);
-      waiting.splice(0, batch.length);
+      // close() gave up, and counted them as dropped.
+      if (waiting.splice(0, batch.length).length === 0) return 0;
       reported.accepted += accepted;
       reported.refused += refused;
       lastError = undefined;
-      hasTakenSinceDrop = true;
       return limit.growIfFull(batch.length) || closing.signal.aborted ? 0 : SEND_EVERY_MS;
     } catch (error) {
       return settle(error, batch.length);
@@ -76,24 +75,14 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
     if (isFinal && limit.halve(count)) return 0;
     lastError = error;
     callOnError(error);
-    const pauseMs = spreadRetries(retryAfterMs);
-    return isFinal ? drop(count, pauseMs) : pauseMs;
-  }
-
-  /** Pauses only where nothing is taken between two drops: a bad event must not slow down the good ones. */
-  function drop(count: number, pauseMs: number): number {
-    const isPaused = !hasTakenSinceDrop && !closing.signal.aborted;
+    if (!isFinal) return spreadRetries(retryAfterMs);
     reported.dropped += waiting.splice(0, count).length;
-    hasTakenSinceDrop = false;
-    return isPaused ? pauseMs : 0;
+    return limit.drop() || closing.signal.aborted ? 0 : spreadRetries(retryAfterMs);
   }
 
   async function sendAll(): Promise<void> {
     await pause(SEND_EVERY_MS, closing.signal);
-    while (waiting.length > 0) {
-      const pauseMs = await trySend();
-      if (pauseMs > 0) await pause(pauseMs, closing.signal);
-    }
+    while (waiting.length > 0) await pause(await trySend(), closing.signal);
     sending = undefined;
   }
 
@@ -133,9 +122,10 @@ function limitOnError(onError: ReportOptions['onError']): (error: unknown) => vo
   };
 }
 
-/** Counts how many events a batch may have. */
+/** Counts how many events a batch may have, and knows whether any was taken. */
 function createBatchLimit() {
   let events = MAX_BATCH;
+  let hasTakenSinceDrop = false;
   return {
     get events() {
       return events;
@@ -148,9 +138,16 @@ function createBatchLimit() {
     },
     /** Returns false when a batch that was taken had fewer events than it may. */
     growIfFull(count: number): boolean {
+      hasTakenSinceDrop = true;
       if (count < events) return false;
       events = Math.min(events + BATCH_GROWTH, MAX_BATCH);
       return true;
+    },
+    /** Returns false when nothing was taken since the last drop, which asks for a pause: a bad event must not slow down the good ones. */
+    drop(): boolean {
+      const hasTaken = hasTakenSinceDrop;
+      hasTakenSinceDrop = false;
+      return hasTaken;
     },
   };
 }
@@ -164,7 +161,7 @@ function checkTexts(value: unknown): void {
 
 /** Does not keep the process alive. The signal ends a pause that began before it. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
+  if (ms > 0) await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
 }
 
 async function waitToClose(sending: Promise<void> | undefined): Promise<void> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as takeTurn } from 'node:timers/promises';
 import type { Event } from '../../clients/typescript/messages.ts';
-import { createReporter } from '../../clients/typescript/reporter.ts';
+import { createReporter, type Taken } from '../../clients/typescript/reporter.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
 
 const EVENT: Event = { firstToken: { requestId: 'r', ttftMillis: 1, at: '2026-01-01T00:00:00.000Z' } };
@@ -62,6 +62,18 @@ test('the TypeScript reporter drops bad events without a pause between them whil
   assert.ok(tookMs < 3000, `${tookMs} ms`);
   assert.ok(errors.length <= 1 + tookMs / 1000, `onError was called ${errors.length} times in ${tookMs} ms`);
   assert.deepEqual(await reporter.close(), { accepted: 1980, refused: 0, dropped: 20 });
+});
+
+test('the TypeScript reporter counts no event twice whose answer comes after close() gave up', async () => {
+  const answered = Promise.withResolvers<Taken>();
+  const describeFailure = () => ({ isFinal: false, retryAfterMs: 0 });
+  const transport = { encode: (event: Event) => event, sendBatch: () => answered.promise, describeFailure };
+  const reporter = createReporter(transport, {});
+  reporter.send(EVENT);
+  assert.deepEqual(await reporter.close(), { accepted: 0, refused: 0, dropped: 1 });
+  answered.resolve({ accepted: 1, refused: 0 });
+  await takeTurn();
+  assert.deepEqual(reporter.stats(), { accepted: 0, refused: 0, dropped: 1, waiting: 0, error: undefined });
 });
 
 test('the TypeScript reporter pauses after a drop when nothing is taken', async () => {

@@ -48,7 +48,7 @@ type reporter struct {
 	// These belong to the goroutine that sends.
 	batchLimit     int
 	takenSinceDrop bool
-	toldAt         time.Time
+	calledAt       time.Time
 
 	mu       sync.Mutex
 	waiting  []*observationv1.Event
@@ -199,10 +199,10 @@ func (r *reporter) settleFailure(events int, err error, trailer metadata.MD) tim
 
 // callOnError calls OnError once a second at most.
 func (r *reporter) callOnError(err error) {
-	if r.onError == nil || time.Since(r.toldAt) < retryDelay {
+	if r.onError == nil || time.Since(r.calledAt) < retryDelay {
 		return
 	}
-	r.toldAt = time.Now()
+	r.calledAt = time.Now()
 	// It may wait for this goroutine, as Close does.
 	go r.onError(err)
 }

@@ -140,11 +140,11 @@ func TestBadEventsAreDroppedWithoutAPauseWhileGoodOnesAreTaken(t *testing.T) {
 		return takeAll(ctx, events)
 	}}
 	var mu sync.Mutex
-	told := 0
+	calls := 0
 	reporter := startReports(t, service, func(error) {
 		mu.Lock()
 		defer mu.Unlock()
-		told++
+		calls++
 	})
 	start := time.Now()
 	for i := 0; i < 2000; i++ {
@@ -160,8 +160,8 @@ func TestBadEventsAreDroppedWithoutAPauseWhileGoodOnesAreTaken(t *testing.T) {
 	took := time.Since(start)
 	mu.Lock()
 	defer mu.Unlock()
-	if stats := reporter.stats(); took > 3*time.Second || stats.Accepted != 1980 || stats.Dropped != 20 || told > 1+int(took.Seconds()) {
-		t.Errorf("%d accepted and %d dropped in %v, OnError was called %d times", stats.Accepted, stats.Dropped, took, told)
+	if stats := reporter.stats(); took > 3*time.Second || stats.Accepted != 1980 || stats.Dropped != 20 || calls > 1+int(took.Seconds()) {
+		t.Errorf("%d accepted and %d dropped in %v, OnError was called %d times", stats.Accepted, stats.Dropped, took, calls)
 	}
 }
 

@@ -202,7 +202,7 @@ class Small:
 
 
 class Slow:
-    """A client that answers when it is told to."""
+    """A client that answers once `answer` is set."""
 
     deadline = 1.0
 
