@@ -23,6 +23,9 @@ const CHANNEL_OPTIONS = {
   // A service that comes back is found within about a second. grpc-js alone waits up to two minutes between its attempts.
   'grpc.max_reconnect_backoff_ms': 1000,
 };
+const TOO_LARGE_FOR_TRIVET = /it must be at most \d+ bytes/;
+/** 413 as grpc-js describes it, and as Envoy writes it in an answer with status 200. */
+const TOO_LARGE_FOR_PROXY = /^(Received HTTP status code 413|(Payload|Content|Request Entity) Too Large)$/i;
 
 export type GrpcOptions = Access & ReportOptions;
 
@@ -103,17 +106,19 @@ function toMessage(event: Event): object {
 
 function describeFailure(error: unknown): Failure {
   const { code, details = '', metadata } = error as Partial<ServiceError>;
-  const pushback = metadata?.get('grpc-retry-pushback-ms')[0];
-  const pushbackMs = Number(pushback);
-  const isTooLarge = code === status.RESOURCE_EXHAUSTED ? pushback === undefined : isProxyLimit(code, details);
+  const pushbackMs = Number(metadata?.get('grpc-retry-pushback-ms')[0]);
   return {
     // UNIMPLEMENTED is not final: grpc-js makes it of the 404 of a proxy without a route.
-    isFinal: isTooLarge || code === status.INVALID_ARGUMENT,
+    isFinal: code === status.INVALID_ARGUMENT || isTooLarge(code, details),
     retryAfterMs: Number.isFinite(pushbackMs) ? pushbackMs : 0,
   };
 }
 
-/** A proxy answers what is too large with 413, for which gRPC has no code. */
-function isProxyLimit(code: number | undefined, details: string): boolean {
-  return code === status.UNKNOWN && details.includes('413');
+/**
+ * The codes alone do not tell: RESOURCE_EXHAUSTED is also what limits of rate answer, and what grpc-js makes of a page of a proxy.
+ * gRPC has no code for the 413 of a proxy.
+ */
+function isTooLarge(code: number | undefined, details: string): boolean {
+  if (code === status.RESOURCE_EXHAUSTED) return TOO_LARGE_FOR_TRIVET.test(details);
+  return code === status.UNKNOWN && TOO_LARGE_FOR_PROXY.test(details);
 }

@@ -1,4 +1,4 @@
-/** Rounds numbers for the int32 fields of messages: the JSON API refuses a whole call because of any other number. */
+/** Rounds numbers for the int32 fields of messages: the JSON API refuses a whole prediction or report because of any other number. */
 
 const MAX_INT32 = 2 ** 31 - 1;
 

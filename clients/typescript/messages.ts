@@ -68,8 +68,8 @@ export interface Stats extends Reported {
 
 export interface ReportOptions {
   /**
-   * Called with the reason of each attempt to send events that failed, about once a second at most, unless it is made again at
-   * once with half of the events. What it throws is ignored.
+   * Called with the reason of an attempt to send events that failed, once a second at most, unless it is made again at once with
+   * half of the events. What it throws is ignored.
    */
   readonly onError?: (error: unknown) => void;
 }

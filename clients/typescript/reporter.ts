@@ -47,6 +47,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   let sending: Promise<void> | undefined;
   const closing = new AbortController();
   let lastError: unknown;
+  const callOnError = limitOnError(onError);
   const limit = createBatchLimit();
 
   /** Returns the time to the next batch: none after a full one, for more events wait. */
@@ -54,7 +55,8 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
     const batch = waiting.slice(0, limit.events);
     try {
       const { accepted, refused } = await transport.sendBatch(batch);
-      waiting.splice(0, batch.length);
+      // close() gave up, and counted them as dropped.
+      if (waiting.splice(0, batch.length).length === 0) return 0;
       reported.accepted += accepted;
       reported.refused += refused;
       lastError = undefined;
@@ -72,18 +74,15 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
     const { isFinal, retryAfterMs } = transport.describeFailure(error);
     if (isFinal && limit.halve(count)) return 0;
     lastError = error;
-    // An `onError` that throws must not stop the reporter.
-    if (onError !== undefined) void Promise.resolve(error).then(onError).catch(ignore);
-    if (isFinal) reported.dropped += waiting.splice(0, count).length;
-    return isFinal && closing.signal.aborted ? 0 : spreadRetries(retryAfterMs);
+    callOnError(error);
+    if (!isFinal) return spreadRetries(retryAfterMs);
+    reported.dropped += waiting.splice(0, count).length;
+    return limit.drop() || closing.signal.aborted ? 0 : spreadRetries(retryAfterMs);
   }
 
   async function sendAll(): Promise<void> {
     await pause(SEND_EVERY_MS, closing.signal);
-    while (waiting.length > 0) {
-      const pauseMs = await trySend();
-      if (pauseMs > 0) await pause(pauseMs, closing.signal);
-    }
+    while (waiting.length > 0) await pause(await trySend(), closing.signal);
     sending = undefined;
   }
 
@@ -112,9 +111,21 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   };
 }
 
-/** Counts how many events a batch may have. */
+/** Calls `onError` once a second at most. One that throws must not stop the reporter. */
+function limitOnError(onError: ReportOptions['onError']): (error: unknown) => void {
+  let calledMs = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    const nowMs = performance.now();
+    if (onError === undefined || nowMs - calledMs < RETRY_AFTER_MS) return;
+    calledMs = nowMs;
+    void Promise.resolve(error).then(onError).catch(ignore);
+  };
+}
+
+/** Counts how many events a batch may have, and knows whether any was taken. */
 function createBatchLimit() {
   let events = MAX_BATCH;
+  let hasTakenSinceDrop = false;
   return {
     get events() {
       return events;
@@ -127,14 +138,21 @@ function createBatchLimit() {
     },
     /** Returns false when a batch that was taken had fewer events than it may. */
     growIfFull(count: number): boolean {
+      hasTakenSinceDrop = true;
       if (count < events) return false;
       events = Math.min(events + BATCH_GROWTH, MAX_BATCH);
       return true;
     },
+    /** Returns false when nothing was taken since the last drop, which asks for a pause: a bad event must not slow down the good ones. */
+    drop(): boolean {
+      const hasTaken = hasTakenSinceDrop;
+      hasTakenSinceDrop = false;
+      return hasTaken;
+    },
   };
 }
 
-/** Throws at half a surrogate pair: the service cannot read it, and would refuse the whole batch. */
+/** Throws at half a surrogate pair: the service cannot read it, and over gRPC would refuse the whole batch. */
 function checkTexts(value: unknown): void {
   if (typeof value === 'string' && /\p{Surrogate}/u.test(value))
     throw new Error(`Cannot encode ${JSON.stringify(value)}: it has half a surrogate pair`);
@@ -143,7 +161,7 @@ function checkTexts(value: unknown): void {
 
 /** Does not keep the process alive. The signal ends a pause that began before it. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
+  if (ms > 0) await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
 }
 
 async function waitToClose(sending: Promise<void> | undefined): Promise<void> {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { createServer, type ServerHttp2Stream } from 'node:http2';
+import { constants, createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Metadata, Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
@@ -127,7 +127,8 @@ for (const [refused, hinted] of [
       const metadata = new Metadata();
       if (index === 1) metadata.set('grpc-retry-pushback-ms', '2000');
       if (index > 1) done(null, Buffer.from([8, 1]));
-      else done({ code: index === 0 ? refused : hinted, details: 'the reason', metadata });
+      else if (index === 1) done({ code: hinted, details: 'no room', metadata });
+      else done({ code: refused, details: 'the reason: it must be at most 9 bytes' });
     });
     const client = connectGrpc(service.address);
     client.report(UNENCODABLE);
@@ -140,32 +141,61 @@ for (const [refused, hinted] of [
     assert.deepEqual(await client.close(), { accepted: 1, refused: 1, dropped: 1 });
   });
 
-test('connectGrpc() keeps a batch that a proxy without a route answers with 404', async () => {
-  await using service = await startBehindProxy(404);
-  const errors: unknown[] = [];
-  const client = connectGrpc(service.address, { onError: (error) => void errors.push(error) });
-  client.report(EVENT);
-  await waitUntil(() => errors.length > 0);
-  assert.match(String(errors[0]), /404/);
-  assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 0 });
-});
+const WAYS_TO_REFUSE: readonly (readonly [string, (stream: ServerHttp2Stream) => void])[] = [
+  ['a 404, as of a proxy without a route', (stream) => stream.respond({ ':status': 404 }, { endStream: true })],
+  ['a page with status 200', respondPage],
+  ['a reset that asks it to be calm', (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
+  ['the end of its connection that asks it to be calm', endCalmly],
+  ['RESOURCE_EXHAUSTED, as limits of rate', (stream) => refuse(stream, status.RESOURCE_EXHAUSTED, 'rate limited')],
+  ['an error whose text has 413', (stream) => refuse(stream, status.UNKNOWN, 'Cannot reach 10.4.1.3:4130 or 413')],
+];
+for (const [answer, answerFirst] of WAYS_TO_REFUSE)
+  test(`connectGrpc() keeps a batch that something answers with ${answer}`, async () => {
+    await using service = await startBehindProxy(answerFirst);
+    const errors: unknown[] = [];
+    const client = connectGrpc(service.address, { onError: (error) => void errors.push(error) });
+    client.report(EVENT);
+    await waitUntil(() => errors.length > 0);
+    assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 0 });
+  });
 
-test('connectGrpc() drops an event that is too large for a proxy, which answers with 413', async () => {
-  await using service = await startBehindProxy(413);
-  const client = connectGrpc(service.address);
-  client.report(EVENT);
-  await waitUntil(() => client.stats().dropped === 1);
-  assert.match(String(client.stats().error), /413/);
-  client.report(EVENT);
-  assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 1 });
-});
+const WAYS_TO_SAY_TOO_LARGE: readonly (readonly [string, (stream: ServerHttp2Stream) => void])[] = [
+  ['413', (stream) => stream.respond({ ':status': 413 }, { endStream: true })],
+  ['the text of 413 alone, as Envoy', (stream) => refuse(stream, status.UNKNOWN, 'Payload Too Large')],
+];
+for (const [answer, answerFirst] of WAYS_TO_SAY_TOO_LARGE)
+  test(`connectGrpc() drops an event that is too large for a proxy, which answers with ${answer}`, async () => {
+    await using service = await startBehindProxy(answerFirst);
+    const client = connectGrpc(service.address);
+    client.report(EVENT);
+    await waitUntil(() => client.stats().dropped === 1);
+    assert.match(String(client.stats().error), /413|Too Large/);
+    client.report(EVENT);
+    assert.deepEqual(await client.close(), { accepted: 1, refused: 0, dropped: 1 });
+  });
+
+function respondPage(stream: ServerHttp2Stream): void {
+  stream.respond({ ':status': 200, 'content-type': 'text/html' });
+  stream.end('<html><body>Be back soon</body></html>');
+}
+
+function endCalmly(stream: ServerHttp2Stream): void {
+  stream.session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+function refuse(stream: ServerHttp2Stream, code: status, details: string): void {
+  const trailers = { 'grpc-status': String(code), 'grpc-message': details };
+  stream.respond({ 'content-type': 'application/grpc', ...trailers }, { endStream: true });
+}
 
 /** Starts a proxy that answers the first call itself; it takes an event of the others. */
-async function startBehindProxy(firstStatus: number) {
+async function startBehindProxy(answerFirst: (stream: ServerHttp2Stream) => void) {
   const server = createServer();
   let calls = 0;
   server.on('stream', (stream) => {
-    if (calls++ === 0) stream.respond({ ':status': firstStatus }, { endStream: true });
+    // A stream that is reset emits an error.
+    stream.on('error', () => {});
+    if (calls++ === 0) answerFirst(stream);
     else takeOne(stream);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as takeTurn } from 'node:timers/promises';
 import type { Event } from '../../clients/typescript/messages.ts';
-import { createReporter } from '../../clients/typescript/reporter.ts';
+import { createReporter, type Taken } from '../../clients/typescript/reporter.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
 
 const EVENT: Event = { firstToken: { requestId: 'r', ttftMillis: 1, at: '2026-01-01T00:00:00.000Z' } };
@@ -50,6 +50,38 @@ test('the TypeScript reporter halves a batch that is too large, and lets batches
   assert.deepEqual(await reporter.close(), { accepted: 700, refused: 0, dropped: 0 });
   assert.deepEqual(batches, [500, 250, 125, 62, 72, 82, 92, 102, 51, 61, 71, 81, 91, 37]);
   assert.deepEqual(errors, []);
+});
+
+test('the TypeScript reporter drops bad events without a pause between them while good ones are taken', async () => {
+  const bad: Event = { ...EVENT };
+  const { errors, reporter } = openReporter({ isBad: (event) => event === bad });
+  const startMs = performance.now();
+  for (let event = 0; event < 2000; event++) reporter.send(event % 100 === 50 ? bad : EVENT);
+  await waitUntil(() => reporter.stats().waiting === 0);
+  const tookMs = performance.now() - startMs;
+  assert.ok(tookMs < 3000, `${tookMs} ms`);
+  assert.ok(errors.length <= 1 + tookMs / 1000, `onError was called ${errors.length} times in ${tookMs} ms`);
+  assert.deepEqual(await reporter.close(), { accepted: 1980, refused: 0, dropped: 20 });
+});
+
+test('the TypeScript reporter counts no event twice whose answer comes after close() gave up', async () => {
+  const answered = Promise.withResolvers<Taken>();
+  const describeFailure = () => ({ isFinal: false, retryAfterMs: 0 });
+  const transport = { encode: (event: Event) => event, sendBatch: () => answered.promise, describeFailure };
+  const reporter = createReporter(transport, {});
+  reporter.send(EVENT);
+  assert.deepEqual(await reporter.close(), { accepted: 0, refused: 0, dropped: 1 });
+  answered.resolve({ accepted: 1, refused: 0 });
+  await takeTurn();
+  assert.deepEqual(reporter.stats(), { accepted: 0, refused: 0, dropped: 1, waiting: 0, error: undefined });
+});
+
+test('the TypeScript reporter pauses after a drop when nothing is taken', async () => {
+  const { batches, reporter } = openReporter({ most: 0 });
+  for (let event = 0; event < 4; event++) reporter.send(EVENT);
+  await waitUntil(() => reporter.stats().dropped === 2);
+  assert.deepEqual(batches, [4, 2, 1, 1]);
+  assert.equal((await reporter.close()).dropped, 4);
 });
 
 test('the TypeScript reporter drops the one event of a batch that is refused for good, with its reason', async () => {

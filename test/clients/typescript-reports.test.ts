@@ -114,7 +114,7 @@ test('the TypeScript client tells while it runs that its token may not report', 
   }
 });
 
-test('the TypeScript client refuses half a surrogate pair, which would fail all events of its batch', async () => {
+test('the TypeScript client refuses half a surrogate pair, which the service cannot read', async () => {
   await using program = await startProgram({ PARTS: 'prediction' });
   for (const client of [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)]) {
     const router = createRouter({ client, model: 'qwen3-32b\ud83d', deadlineMs: 30_000 });

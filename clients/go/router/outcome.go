@@ -2,8 +2,8 @@ package router
 
 import (
 	"math/rand"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -39,18 +39,27 @@ func (r *Reported) addReason(reason string) {
 	}
 }
 
+// The codes alone do not tell that a batch is too large: ResourceExhausted is also what limits of rate answer, and what grpc-go makes
+// of a stream that is reset to calm it. gRPC has no code for the 413 of a proxy.
+var (
+	tooLargeForTrivet = regexp.MustCompile(`it must be at most \d+ bytes`)
+	// 413 as grpc-go 1.33 and as later ones describe it, and as Envoy writes it in an answer with status 200.
+	tooLargeForProxy = regexp.MustCompile(`^Request Entity Too Large: HTTP status code 413;` +
+		`|^unexpected HTTP status code received from server: 413 ` +
+		`|(?i)^(payload|content|request entity) too large$`)
+)
+
 // isFinal says that the service never takes the batch: it cannot read an event of it, or the batch is too large. Unimplemented is
 // not final: grpc-go makes it of the 404 of a proxy without a route.
-func isFinal(err error, trailer metadata.MD) bool {
+func isFinal(err error) bool {
+	text := status.Convert(err).Message()
 	switch status.Code(err) {
 	case codes.InvalidArgument:
 		return true
 	case codes.ResourceExhausted:
-		// A lack of room has the same code, and says when to try again.
-		return len(trailer.Get(pushbackKey)) == 0
+		return tooLargeForTrivet.MatchString(text)
 	case codes.Unknown:
-		// gRPC has no code for the 413 with which a proxy refuses what is too large.
-		return strings.Contains(status.Convert(err).Message(), "413")
+		return tooLargeForProxy.MatchString(text)
 	}
 	return false
 }

@@ -45,8 +45,10 @@ type reporter struct {
 	closing chan struct{}
 	wake    chan struct{}
 	done    chan struct{}
-	// batchLimit belongs to the goroutine that sends.
-	batchLimit int
+	// These belong to the goroutine that sends.
+	batchLimit     int
+	takenSinceDrop bool
+	calledAt       time.Time
 
 	mu       sync.Mutex
 	waiting  []*observationv1.Event
@@ -142,6 +144,7 @@ func (r *reporter) trySend(ctx context.Context) time.Duration {
 		return r.settleFailure(len(batch), err, trailer)
 	}
 	r.settle(len(batch), answer)
+	r.takenSinceDrop = true
 	if isFull := r.growIfFull(len(batch)); isFull || r.isClosing() {
 		return 0
 	}
@@ -172,23 +175,36 @@ func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	}
 }
 
-// settleFailure halves a batch that was refused for good, and drops an event that was refused alone. Any other batch is sent again,
-// which is safe: the service refuses what it already has.
+// settleFailure halves a batch that was refused for good, and drops an event that was refused alone; it pauses only where nothing is
+// taken between two drops, for a bad event must not slow down the good ones. Any other batch is sent again, which is safe: the
+// service refuses what it already has.
 func (r *reporter) settleFailure(events int, err error, trailer metadata.MD) time.Duration {
-	isFinal := isFinal(err, trailer)
+	isFinal := isFinal(err)
 	if isFinal && events > 1 {
 		r.batchLimit = events / 2
 		return 0
 	}
 	r.keepReason(events, err, isFinal)
-	if r.onError != nil {
-		// It may wait for this goroutine, as Close does.
-		go r.onError(err)
+	r.callOnError(err)
+	if !isFinal {
+		return retryIn(trailer)
 	}
-	if isFinal && r.isClosing() {
-		return 0
+	isPaused := !r.takenSinceDrop && !r.isClosing()
+	r.takenSinceDrop = false
+	if isPaused {
+		return retryIn(trailer)
 	}
-	return retryIn(trailer)
+	return 0
+}
+
+// callOnError calls OnError once a second at most.
+func (r *reporter) callOnError(err error) {
+	if r.onError == nil || time.Since(r.calledAt) < retryDelay {
+		return
+	}
+	r.calledAt = time.Now()
+	// It may wait for this goroutine, as Close does.
+	go r.onError(err)
 }
 
 func (r *reporter) keepReason(events int, err error, isFinal bool) {

@@ -76,26 +76,51 @@ func TestFullBatchesFollowEachOtherWithoutAPause(t *testing.T) {
 	}
 }
 
-// refuse returns a take that answers its first batches with these codes, and takes the others.
-func refuse(header metadata.MD, refusals ...codes.Code) func(context.Context, []*observationv1.Event) (*observationv1.ReportResponse, error) {
+// refuse returns a take that answers its first batches with these errors, and takes the others.
+func refuse(header metadata.MD, refusals ...error) func(context.Context, []*observationv1.Event) (*observationv1.ReportResponse, error) {
 	return func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
 		if len(refusals) == 0 {
 			return takeAll(ctx, events)
 		}
-		code := refusals[0]
+		refusal := refusals[0]
 		refusals = refusals[1:]
 		grpc.SetTrailer(ctx, header)
-		return nil, status.Error(code, "the reason")
+		return nil, refusal
+	}
+}
+
+func TestOnlyWhatCannotBeReadOrIsTooLargeIsFinal(t *testing.T) {
+	const newer = "unexpected HTTP status code received from server: 413 (Request Entity Too Large); transport: received unexpected content-type"
+	for _, one := range []struct {
+		code    codes.Code
+		text    string
+		isFinal bool
+	}{
+		{codes.InvalidArgument, "events must be at most 10,000", true},
+		{codes.ResourceExhausted, "Cannot read the message: it must be at most 20000 bytes, got 30000", true},
+		{codes.ResourceExhausted, "rate limited", false},
+		{codes.Unknown, "Request Entity Too Large: HTTP status code 413; transport: missing content-type field", true},
+		{codes.Unknown, newer + " \"text/html\"\n<html>\n", true},
+		{codes.Unknown, "Payload Too Large", true},
+		{codes.Unknown, "unexpected HTTP status code received from server: 400 (Bad Request); <p>port 4130, Payload Too Large</p> 413 ", false},
+		{codes.Unimplemented, "413", false},
+	} {
+		if isFinal(status.Error(one.code, one.text)) != one.isFinal {
+			t.Errorf("%v %q is final: %v", one.code, one.text, !one.isFinal)
+		}
 	}
 }
 
 func TestAnEventThatIsRefusedForGoodIsDroppedWithItsReason(t *testing.T) {
-	for _, code := range []codes.Code{codes.InvalidArgument, codes.ResourceExhausted} {
+	for _, refusal := range []error{
+		status.Error(codes.InvalidArgument, "the reason"),
+		status.Error(codes.ResourceExhausted, "it must be at most 9 bytes"),
+	} {
 		errs := make(chan error, 10)
-		reporter := startReports(t, &observations{take: refuse(nil, code)}, func(err error) { errs <- err })
+		reporter := startReports(t, &observations{take: refuse(nil, refusal)}, func(err error) { errs <- err })
 		reporter.firstToken("r", 1)
 		err := <-errs
-		if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || status.Code(err) != code {
+		if stats := reporter.stats(); stats.Dropped != 1 || stats.Waiting != 0 || len(stats.Reasons) != 1 || err.Error() != refusal.Error() {
 			t.Errorf("%+v, %v", stats, err)
 		}
 		reporter.firstToken("r", 1)
@@ -105,10 +130,45 @@ func TestAnEventThatIsRefusedForGoodIsDroppedWithItsReason(t *testing.T) {
 	}
 }
 
+func TestBadEventsAreDroppedWithoutAPauseWhileGoodOnesAreTaken(t *testing.T) {
+	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
+		for _, event := range events {
+			if event.GetFirstToken().GetRequestId() == "bad" {
+				return nil, status.Error(codes.InvalidArgument, "refused for good")
+			}
+		}
+		return takeAll(ctx, events)
+	}}
+	var mu sync.Mutex
+	calls := 0
+	reporter := startReports(t, service, func(error) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls++
+	})
+	start := time.Now()
+	for i := 0; i < 2000; i++ {
+		id := "r"
+		if i%100 == 50 {
+			id = "bad"
+		}
+		reporter.firstToken(id, 1)
+	}
+	for reporter.stats().Waiting > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	took := time.Since(start)
+	mu.Lock()
+	defer mu.Unlock()
+	if stats := reporter.stats(); took > 3*time.Second || stats.Accepted != 1980 || stats.Dropped != 20 || calls > 1+int(took.Seconds()) {
+		t.Errorf("%d accepted and %d dropped in %v, OnError was called %d times", stats.Accepted, stats.Dropped, took, calls)
+	}
+}
+
 func TestABatchThatIsTooLargeIsHalvedAndBatchesGrowAgain(t *testing.T) {
 	service := &observations{take: func(ctx context.Context, events []*observationv1.Event) (*observationv1.ReportResponse, error) {
 		if len(events) > 100 {
-			return nil, status.Error(codes.ResourceExhausted, "too large")
+			return nil, status.Error(codes.ResourceExhausted, "it must be at most 100 bytes")
 		}
 		return takeAll(ctx, events)
 	}}
@@ -126,14 +186,14 @@ func TestABatchThatIsTooLargeIsHalvedAndBatchesGrowAgain(t *testing.T) {
 }
 
 // reportBehindProxy reports an event to a proxy that answers the first call itself, and another one at the end.
-func reportBehindProxy(t *testing.T, firstStatus int) (error, Reported) {
+func reportBehindProxy(t *testing.T, answerFirst http.HandlerFunc) (error, Reported) {
 	t.Helper()
 	service := grpc.NewServer()
 	observationv1.RegisterObservationServiceServer(service, &observations{take: takeAll})
 	calls := 0
 	proxy := httptest.NewServer(h2c.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if calls++; calls == 1 {
-			w.WriteHeader(firstStatus)
+			answerFirst(w, r)
 			return
 		}
 		service.ServeHTTP(w, r)
@@ -151,16 +211,39 @@ func reportBehindProxy(t *testing.T, firstStatus int) (error, Reported) {
 	return reason, reported
 }
 
+// answerHTTP answers with this status alone.
+func answerHTTP(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+// answerGrpc answers with this status of gRPC and no message.
+func answerGrpc(code, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		w.Header().Set("Grpc-Status", code)
+		w.Header().Set("Grpc-Message", message)
+	}
+}
+
 func TestABatchWaitsThatAProxyWithoutARouteAnswersWith404(t *testing.T) {
-	reason, reported := reportBehindProxy(t, http.StatusNotFound)
+	reason, reported := reportBehindProxy(t, answerHTTP(http.StatusNotFound))
 	if status.Code(reason) != codes.Unimplemented || reported.Accepted != 2 || reported.Dropped != 0 {
 		t.Errorf("reported %+v after %v", reported, reason)
 	}
 }
 
 func TestAnEventIsDroppedThatIsTooLargeForAProxy(t *testing.T) {
-	reason, reported := reportBehindProxy(t, http.StatusRequestEntityTooLarge)
-	if !strings.Contains(reason.Error(), "413") || reported.Accepted != 1 || reported.Dropped != 1 {
+	for _, answer := range []http.HandlerFunc{answerHTTP(http.StatusRequestEntityTooLarge), answerGrpc("2", "Payload Too Large")} {
+		reason, reported := reportBehindProxy(t, answer)
+		if !strings.Contains(reason.Error(), "Too Large") || reported.Accepted != 1 || reported.Dropped != 1 {
+			t.Errorf("reported %+v after %v", reported, reason)
+		}
+	}
+}
+
+func TestABatchWaitsThatSomethingElseRefusesForLackOfRoom(t *testing.T) {
+	reason, reported := reportBehindProxy(t, answerGrpc("8", "rate limited"))
+	if status.Code(reason) != codes.ResourceExhausted || reported.Accepted != 2 || reported.Dropped != 0 {
 		t.Errorf("reported %+v after %v", reported, reason)
 	}
 }
@@ -178,7 +261,7 @@ func TestAnEventThatCannotBeEncodedIsRefusedAndTheOthersAreSent(t *testing.T) {
 func TestTheNextAttemptComesWhenTheServiceSays(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unavailable, codes.ResourceExhausted} {
 		pushback := metadata.Pairs("grpc-retry-pushback-ms", "2000")
-		reporter := startReports(t, &observations{take: refuse(pushback, code)}, nil)
+		reporter := startReports(t, &observations{take: refuse(pushback, status.Error(code, "no room"))}, nil)
 		start := time.Now()
 		reporter.firstToken("r", 1)
 		for reporter.stats().Accepted < 1 {
@@ -193,7 +276,7 @@ func TestTheNextAttemptComesWhenTheServiceSays(t *testing.T) {
 func TestCloseDoesNotWaitForTheNextAttempt(t *testing.T) {
 	pushback := metadata.Pairs("grpc-retry-pushback-ms", "60000")
 	errs := make(chan error, 10)
-	reporter := startReports(t, &observations{take: refuse(pushback, codes.Unavailable)}, func(err error) { errs <- err })
+	reporter := startReports(t, &observations{take: refuse(pushback, status.Error(codes.Unavailable, "no room"))}, func(err error) { errs <- err })
 	reporter.firstToken("r", 1)
 	<-errs
 	if reported, err := reporter.close(); err != nil || reported.Accepted != 1 {
@@ -251,7 +334,7 @@ func TestOnErrorMayCloseTheRouter(t *testing.T) {
 	closed := make(chan Reported, 10)
 	var reporter *reporter
 	started := make(chan struct{})
-	reporter = startReports(t, &observations{take: refuse(nil, codes.Unavailable)}, func(error) {
+	reporter = startReports(t, &observations{take: refuse(nil, status.Error(codes.Unavailable, "no room"))}, func(error) {
 		<-started
 		reported, _ := reporter.close()
 		closed <- reported

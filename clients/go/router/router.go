@@ -40,8 +40,8 @@ type Options struct {
 	// MaxMetricsAge is the age beyond which metrics do not count, and their server is not chosen unless those of all are older;
 	// DefaultMaxMetricsAge if 0.
 	MaxMetricsAge time.Duration
-	// OnError gets the reason of each attempt to send reports that failed, about once a second at most, unless it is made again at
-	// once with half of the reports. Each call has a goroutine of its own, and may close the router.
+	// OnError gets the reason of an attempt to send reports that failed, once a second at most, unless it is made again at once
+	// with half of the reports. Each call has a goroutine of its own, and may close the router.
 	OnError func(error)
 }
 

@@ -40,10 +40,10 @@ def connect(test, address, **options):
 
 
 @contextlib.contextmanager
-def refuse_every_call(trailers):
+def refuse_every_call(code, details, trailers=()):
     def refuse(_request, context):
         context.set_trailing_metadata(trailers)
-        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "busy")
+        context.abort(getattr(grpc.StatusCode, code), details)
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, _call):
@@ -75,15 +75,26 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(raised.exception.code, "unavailable")
 
     def test_a_refusal_says_when_the_service_wants_the_next_try(self):
-        with refuse_every_call((("grpc-retry-pushback-ms", "7000"),)) as address, self.assertRaises(TrivetError) as raised:
+        pushback = (("grpc-retry-pushback-ms", "7000"),)
+        with refuse_every_call("RESOURCE_EXHAUSTED", "busy", pushback) as address, self.assertRaises(TrivetError) as raised:
             connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
         self.assertEqual((raised.exception.code, raised.exception.retry_after), ("resource_exhausted", 7.0))
         self.assertFalse(raised.exception.is_final)
 
-    def test_a_message_that_is_too_large_is_never_taken(self):
-        with refuse_every_call(()) as address, self.assertRaises(TrivetError) as raised:
-            connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
-        self.assertTrue(raised.exception.is_final)
+    def test_only_what_cannot_be_read_or_is_too_large_is_never_taken(self):
+        for code, details, is_final in (
+            ("INVALID_ARGUMENT", "inputs must be at most 4,096", True),
+            ("RESOURCE_EXHAUSTED", "Cannot read the message: it must be at most 20000 bytes, got 30000", True),
+            ("RESOURCE_EXHAUSTED", "rate limited", False),
+            # Envoy answers 413 with status 200 and this text.
+            ("UNKNOWN", "Payload Too Large", True),
+            ("UNKNOWN", "Received http2 header with status: 413", True),
+            ("UNKNOWN", "Cannot reach 10.4.1.3:4130 or 413", False),
+        ):
+            with self.subTest(details), refuse_every_call(code, details) as address:
+                with self.assertRaises(TrivetError) as raised:
+                    connect(self, address, deadline=10)[0].predict("qwen3-32b", [Input()])
+                self.assertEqual(raised.exception.is_final, is_final)
 
     @unittest.skipUnless(SMALL_PROXY, "TRIVET_SMALL_PROXY is not set: a proxy that answers every call over HTTP/2 with 413")
     def test_a_message_that_is_too_large_for_a_proxy_is_never_taken(self):

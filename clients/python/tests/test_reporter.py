@@ -60,6 +60,36 @@ class ReporterTest(unittest.TestCase):
         self.assertEqual((reported.accepted, reporter.dropped), (19, 1))
         self.assertEqual(reported.reasons, ["invalid_argument: refused for good"])
 
+    def test_bad_events_are_dropped_without_a_pause_while_good_ones_are_taken(self):
+        client = Small(bad={"finished": {"requestId": "bad"}})
+        reporter = Reporter(client)
+        start = time.monotonic()
+        reporter.send([client.bad if index % 100 == 50 else {"finished": {}} for index in range(2000)])
+        wait_until(lambda: reporter.stats().waiting == 0)
+        self.assertLess(time.monotonic() - start, 3)
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (1980, 20))
+
+    def test_a_forbidden_batch_is_followed_by_a_full_one(self):
+        client = Small(bad={"finished": {"requestId": "bad"}})
+        reporter = Reporter(client, interval=60)
+        reporter.send([client.bad] + [{"finished": {}}] * 499)
+        wait_until(lambda: reporter.stats().dropped == 1)
+        client.forbids = True
+        reporter.send([{"finished": {}}] * 500)
+        reporter.close()
+        self.assertEqual(client.batches[-3:], [1, 500, 498])
+        self.assertEqual(reporter.dropped, 1000)
+
+    def test_an_answer_that_comes_after_close_gave_up_is_not_counted_again(self):
+        client = Slow()
+        reporter = Reporter(client, interval=0.01)
+        reporter.send([{"finished": {}}] * 3)
+        client.came.wait(5)
+        reported = reporter.close(timeout=0)
+        client.answer.set()
+        reporter._thread.join(5)
+        self.assertEqual((reported.accepted, reporter.reported.accepted, reporter.dropped), (0, 0, 3))
+
     def test_goes_on_after_an_error_that_is_not_of_the_service(self):
         client = Broken()
         reporter = Reporter(client, interval=0.01)
@@ -157,15 +187,31 @@ class Small:
     deadline = 1.0
 
     def __init__(self, most=500, bad=None):
-        self.most, self.bad = most, bad
+        self.most, self.bad, self.forbids = most, bad, False
         self.batches = []
 
     def report(self, events):
         self.batches.append(len(events))
+        if self.forbids:
+            raise TrivetError("permission_denied", "forbidden")
         if len(events) > self.most:
-            raise TrivetError("resource_exhausted", "too large")
+            raise TrivetError("resource_exhausted", "too large", status=413)
         if self.bad in events:
             raise TrivetError("invalid_argument", "refused for good")
+        return Reported(len(events), 0)
+
+
+class Slow:
+    """A client that answers once `answer` is set."""
+
+    deadline = 1.0
+
+    def __init__(self):
+        self.came, self.answer = threading.Event(), threading.Event()
+
+    def report(self, events):
+        self.came.set()
+        self.answer.wait(5)
         return Reported(len(events), 0)
 
 

@@ -24,7 +24,7 @@ class TrivetError(Exception):
     """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol.
 
     `retry_after` is the time in seconds after which the service wants the next try, 0 when it does not say. `status` is that of
-    HTTP, 0 without one.
+    HTTP, 0 without one; over gRPC it is 413 for a message that is too large.
     """
 
     def __init__(self, code: str, message: str, retry_after: float = 0.0, status: int = 0) -> None:
@@ -36,10 +36,7 @@ class TrivetError(Exception):
     @property
     def is_final(self) -> bool:
         """Whether the service never takes the message: it cannot read it, or the message is too large."""
-        if self.status != 0:
-            return self.status in (400, 413)
-        # Over gRPC, a lack of room has the code of a message that is too large, and says when to try again.
-        return self.code == "invalid_argument" or (self.code == "resource_exhausted" and self.retry_after == 0)
+        return self.status in (400, 413) or (self.status == 0 and self.code == "invalid_argument")
 
 
 class _HttpAnswer(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, List, Optional, Sequence
 
 import grpc
@@ -11,6 +12,9 @@ from .client import TrivetError
 from .messages import Answer, Event, Input, Prediction, Reported, report_encoded
 
 _REPORT_SECONDS = 10.0
+_TOO_LARGE_FOR_TRIVET = re.compile(r"it must be at most \d+ bytes")
+#: 413 as grpcio describes it, and as Envoy writes it in an answer with status 200.
+_TOO_LARGE_FOR_PROXY = re.compile(r"Received http2 header with status: 413|(Payload|Content|Request Entity) Too Large", re.I)
 
 #: Options for the channel. A ping every 10 s finds out within 15 s that the service is gone without having closed its
 #: connections, as after a power failure. The system alone would take some 15 minutes, and each call its whole deadline.
@@ -94,9 +98,15 @@ class GrpcClient:
 
 def _to_trivet_error(error: Any) -> TrivetError:
     code, details = error.code(), error.details() or ""
-    # gRPC has no code for the 413 with which a proxy refuses what is too large.
-    status = 413 if code is grpc.StatusCode.UNKNOWN and "413" in details else 0
+    status = 413 if _is_too_large(code, details) else 0
     return TrivetError(code.name.lower(), details, _read_retry_after(error), status)
+
+
+def _is_too_large(code: Any, details: str) -> bool:
+    """The codes alone do not tell: limits of rate answer with RESOURCE_EXHAUSTED too, and gRPC has no code for the 413 of a proxy."""
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return _TOO_LARGE_FOR_TRIVET.search(details) is not None
+    return code is grpc.StatusCode.UNKNOWN and _TOO_LARGE_FOR_PROXY.fullmatch(details) is not None
 
 
 def _read_retry_after(error: Any) -> float:

@@ -158,7 +158,7 @@ def finished(request_id: str, elapsed_seconds: float, output_tokens: int) -> Eve
 
 
 def to_int32(value: float) -> int:
-    """Rounds for an int32 of a message: the JSON API refuses a whole call because of any other number. NaN becomes 0."""
+    """Rounds for an int32 of a message: the JSON API refuses a whole prediction or report because of any other number. NaN becomes 0."""
     return 0 if math.isnan(value) else int(round(max(-_MAX_INT32, min(value, _MAX_INT32))))
 
 

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Deque, List, Sequence
 
 from .client import TrivetError
@@ -50,6 +50,8 @@ class Reporter:
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._batch_limit = _BATCH
+        self._taken_since_drop = False
+        self._gave_up = False
         self._give_up_at = 0.0
         #: Seconds to the next try after a failure, at least; 0 after a success.
         self._pause = 0.0
@@ -82,9 +84,11 @@ class Reporter:
             self._changed.notify()
         self._thread.join(timeout)
         with self._changed:
+            # A batch whose answer comes later is counted here.
+            self._gave_up = True
             self.dropped += len(self._events)
             self._events.clear()
-        return self.reported
+            return replace(self.reported)
 
     def _run(self) -> None:
         while self._wait():
@@ -116,8 +120,8 @@ class Reporter:
 
     def _settle(self, batch: List[Event]) -> None:
         try:
-            self._count(self._client.report(batch))
-            self._forget(batch)
+            self._count(batch, self._client.report(batch))
+            self._taken_since_drop = True
             if len(batch) == self._batch_limit:
                 self._batch_limit = min(self._batch_limit + _BATCH_GROWTH, _BATCH)
             self._pause = 0.0
@@ -128,7 +132,10 @@ class Reporter:
             self._pause = 0.0
 
     def _settle_failure(self, batch: List[Event], error: TrivetError) -> None:
-        """Halves a batch that was refused for good, and drops an event that was refused alone. Keeps what a later try can bring."""
+        """Halves a batch that was refused for good, and drops an event that was refused alone. Keeps what a later try can bring.
+
+        Pauses after a drop only where nothing was taken since the last one: a bad event must not slow down the good ones.
+        """
         if error.is_final and len(batch) > 1:
             self._batch_limit, self._pause = len(batch) // 2, 0.0
             return
@@ -137,8 +144,13 @@ class Reporter:
             self._drop(batch, str(error))
         else:
             self._warn(str(error))
-        tries_at_once = is_forbidden or (error.is_final and self._closing.is_set())
+        if is_forbidden:
+            # It says nothing of the size, and those that wait are many.
+            self._batch_limit = _BATCH
+        tries_at_once = is_forbidden or (error.is_final and (self._taken_since_drop or self._closing.is_set()))
         self._pause = 0.0 if tries_at_once else self._next_pause(error)
+        if error.is_final:
+            self._taken_since_drop = False
 
     def _next_pause(self, error: TrivetError) -> float:
         """Longer after each failure, and of a random length, so that gateways do not come back all at once."""
@@ -146,20 +158,29 @@ class Reporter:
         pause = min(longest, max(self._interval, 2 * self._pause))
         return max(pause, error.retry_after) * random.uniform(1.0, 1.25)
 
-    def _count(self, reported: Reported) -> None:
-        self.reported.accepted += reported.accepted
-        self.reported.refused += reported.refused
-        self.reported.reasons = (self.reported.reasons + reported.reasons)[-MAX_REASONS:]
+    def _count(self, batch: List[Event], reported: Reported) -> None:
+        with self._changed:
+            if self._gave_up:
+                return
+            self._forget(batch)
+            self.reported.accepted += reported.accepted
+            self.reported.refused += reported.refused
+            self._keep_reasons(reported.reasons)
         if reported.refused > 0:
             self._warn(reported.reasons[0] if reported.reasons else "refused")
 
     def _drop(self, batch: List[Event], reason: str) -> None:
         """The service never takes these events."""
         with self._changed:
+            if self._gave_up:
+                return
+            self._forget(batch)
             self.dropped += len(batch)
-        self._forget(batch)
-        self.reported.reasons = (self.reported.reasons + [reason])[-MAX_REASONS:]
+            self._keep_reasons([reason])
         self._warn(reason)
+
+    def _keep_reasons(self, reasons: List[str]) -> None:
+        self.reported.reasons = (self.reported.reasons + reasons)[-MAX_REASONS:]
 
     def _warn(self, reason: str) -> None:
         self._last_error = reason
@@ -173,6 +194,5 @@ class Reporter:
             )
 
     def _forget(self, batch: List[Event]) -> None:
-        with self._changed:
-            for _ in batch[: len(self._events)]:
-                self._events.popleft()
+        for _ in batch:
+            self._events.popleft()

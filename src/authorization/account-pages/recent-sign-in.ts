@@ -16,7 +16,7 @@ export function askToSignInAgain(
   returnTo: string,
 ): Response | undefined {
   if (isFresh(session, context)) return undefined;
-  return askToSignIn(c, context.cipher, { returnTo, loginHint: session.user.login, isAgain: true });
+  return askToSignIn(c, context.cipher, { returnTo, loginHint: session.user.login, again: 'yes' });
 }
 
 export function isFresh(session: Session, { world }: SignInContext): boolean {

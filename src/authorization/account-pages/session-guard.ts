@@ -6,7 +6,7 @@ import type { NavigationSection } from '../../pages/navigation.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import type { SignedInUser } from '../../pages/signed-in-user.ts';
 import { chooseMessages, type Messages } from '../messages/messages.ts';
-import { createFlow, formatFlow } from '../sign-in/flow.ts';
+import { type Again, createFlow, formatFlow } from '../sign-in/flow.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { findAdvice } from './advice.ts';
 import { keepPage, takePage } from './kept-page.ts';
@@ -33,9 +33,9 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
 export function askToSignIn(
   c: Context<HttpEnv>,
   cipher: SecretCipher,
-  { returnTo, loginHint, isAgain }: { readonly returnTo: string; readonly loginHint?: string; readonly isAgain?: true },
+  { returnTo, loginHint, again }: { readonly returnTo: string; readonly loginHint?: string; readonly again?: Again },
 ): Response {
-  const flow = createFlow(cipher, returnTo, { isAgain });
+  const flow = createFlow(cipher, returnTo, { again });
   return c.redirect(`/sign-in${formatFlow(flow, { login_hint: loginHint })}`, 303);
 }
 

@@ -28,6 +28,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     goOn: '继续',
     again: '此操作要求最近半小时内登录过。请重新登录。',
     againForApplication: (login) => `您已登录为 ${login}。如需继续，请重新登录，或以其他人的身份登录。`,
+    againAsSame: (login) => `您已登录为 ${login}。如需继续，请重新登录。`,
     expectsAnother: (login) => `您已登录为 ${login}。该应用需要另一个账号：请登录该账号。`,
     busy: (seconds) => `当前登录人数过多。请在 ${seconds} 秒后重试。`,
     wait: (seconds) =>

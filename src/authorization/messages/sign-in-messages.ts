@@ -29,6 +29,7 @@ export const signInMessages = {
     again: 'This change needs a sign-in within the last half hour. Sign in again.',
     againForApplication: (login: string) =>
       `You are signed in as ${login}. To go on, sign in again, or as another person.`,
+    againAsSame: (login: string) => `You are signed in as ${login}. To go on, sign in again.`,
     expectsAnother: (login: string) =>
       `You are signed in as ${login}. The application expects another account: sign in to that one.`,
     busy: (seconds: number) =>

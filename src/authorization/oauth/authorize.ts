@@ -15,8 +15,9 @@ import { type Application, findApplication } from '../applications/application-s
 import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
+import { type Again, type Flow, refusePerson } from '../sign-in/flow.ts';
 import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
-import type { Session, SignIn, SignInOptions } from '../sign-in/sign-in.ts';
+import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
   AUTHORIZE_PATH,
@@ -96,7 +97,7 @@ async function refuseRequest(
   if (!hasPromptNone(query)) {
     // A request that is too long for the way over the sign-in page is refused on this page.
     checkRequestSize(query);
-    return redirectToSignIn(dependencies, c, { redirectUri, query, isAgain: false });
+    return redirectToSignIn(dependencies, c, { redirectUri, query, again: undefined });
   }
   if (await isRegisteredByAdministrator(dependencies, application))
     return redirectWithRefusal(dependencies, c, refusal);
@@ -143,11 +144,11 @@ async function answerRequest(
   const messages = readMessages(c);
   const hinted = await findHintedPerson(dependencies, checked);
   const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
-  const expectsAnother = isOther && hinted.userId !== undefined;
-  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, isAgain: false });
+  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, again: undefined });
   if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
-    return sendToSignIn(dependencies, c, { ...checked, isAgain: true, expectsAnother });
-  if (expectsAnother) throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
+    return sendToSignIn(dependencies, c, { ...checked, again: explainAgain(session, hinted) });
+  if (isOther && hinted.userId !== undefined)
+    throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && needsNoConsent({ request, application }, consent))
@@ -203,30 +204,34 @@ function mustSignInAgain(
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
-/** Why a session that is there already is not enough. */
-type RefusedSession = Pick<SignInOptions, 'isAgain' | 'expectsAnother'>;
+/** Only the person of a hint can go on, if it names one. */
+function explainAgain({ user }: Session, hinted: HintedPerson | undefined): Again {
+  if (hinted?.userId === undefined) return 'yes';
+  return hinted.userId === user.id ? 'same' : refusePerson(user.id);
+}
+
+type RefusedSession = Pick<Flow, 'again'>;
 
 function sendToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, ...session }: CheckedRequest & RefusedSession,
+  { request, query, again }: CheckedRequest & RefusedSession,
 ): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(dependencies, c, { ...session, redirectUri: request.redirectUri, query });
+  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, again });
 }
 
 function redirectToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { redirectUri, query, isAgain, expectsAnother }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
+  { redirectUri, query, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
 ): Response {
   // Every request, not only one with prompt=login: max_age and select_account need the mark too.
   const mark = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
   return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { [MARK_PARAMETER]: mark }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
-    isAgain,
-    expectsAnother,
+    again,
   });
 }
 

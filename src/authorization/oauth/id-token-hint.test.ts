@@ -88,11 +88,27 @@ const cases: Case[] = [
         const { text } = await request(page, { headers: { cookie: other.cookie, 'accept-language': language } });
         assert.ok(text.includes(sentence), text);
       }
-      const again = await authorize(server, person.cookie, { ...fields, prompt: 'login' });
-      const { text } = await request(`${server.url}${again.headers.get('location')}`, {
-        headers: { cookie: person.cookie },
-      });
-      assert.match(text, /sign in again, or as another person/);
+      const { text } = await request(page, { headers: { cookie: person.cookie, 'accept-language': 'en' } });
+      assert.doesNotMatch(text, /expects another account/, 'the person of the hint has signed in meanwhile');
+      assert.match(text, />Continue</);
+    },
+  ],
+  [
+    'the sign-in page invites no other person than that of the hint, who has to sign in again',
+    async (bench) => {
+      const { server } = bench;
+      const { person, fields } = await prepareTwo(bench);
+      server.advance(10_000);
+      for (const asked of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '5' }])
+        for (const [language, sentence] of [
+          ['en', 'To go on, sign in again.'],
+          ['zh-CN', '如需继续，请重新登录。'],
+        ] as const) {
+          const again = await authorize(server, person.cookie, { ...fields, ...asked });
+          const headers = { cookie: person.cookie, 'accept-language': language };
+          const { text } = await request(`${server.url}${again.headers.get('location')}`, { headers });
+          assert.ok(text.includes(sentence), text);
+        }
     },
   ],
   [

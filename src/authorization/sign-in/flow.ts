@@ -10,10 +10,8 @@ export interface Flow {
   readonly returnTo: string;
   /** The redirects after the form can end at a client. */
   readonly leadsToClient: boolean;
-  /** The page behind refuses a session that is there already, so nothing leads there without a sign-in. */
-  readonly isAgain: boolean;
-  /** It refuses that session because the application expects another account. */
-  readonly expectsAnother: boolean;
+  /** Why the page behind refuses a session that is there already. */
+  readonly again: Again | undefined;
   /** The hidden fields with which the next page continues the flow. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
 }
@@ -21,29 +19,31 @@ export interface Flow {
 const HOME = '/';
 const AUTHORIZATION = '/oauth/authorize?';
 const CLIENT = 'client';
-/** Values of the hidden field `again`. */
-const AGAIN = 'yes';
-const ANOTHER = 'another';
+const NOT = 'not-';
 
-interface FlowOptions {
+/**
+ * Why the page behind refuses a session that is there already, as a hidden field. `yes`: the person has to sign in again. `same`: so they
+ * have, and the application expects no other person. `not-` and the id of a person: the application expects another one.
+ */
+export type Again = 'yes' | 'same' | `${typeof NOT}${string}`;
+
+export interface FlowOptions {
   readonly leadsToClient?: boolean | undefined;
-  readonly isAgain?: boolean | undefined;
-  /** Means `isAgain` too. */
-  readonly expectsAnother?: boolean | undefined;
+  readonly again?: Again | undefined;
 }
 
 /** A path that cannot be returned to, such as one that is too long, is replaced by the first page. */
 export function createFlow(
   cipher: SecretCipher,
   path: string,
-  { leadsToClient = false, isAgain = false, expectsAnother = false }: FlowOptions = {},
+  { leadsToClient = false, again }: FlowOptions = {},
 ): Flow {
   const returnTo = parseReturnTo(path) ?? HOME;
-  const again = isAgain ? AGAIN : undefined;
-  return toFlow(returnTo, {
-    toClient: leadsToClient ? encryptPermission(cipher, returnTo) : undefined,
-    again: expectsAnother ? ANOTHER : again,
-  });
+  return toFlow(returnTo, { toClient: leadsToClient ? encryptPermission(cipher, returnTo) : undefined, again });
+}
+
+export function refusePerson(userId: string): Again {
+  return `${NOT}${userId}`;
 }
 
 /** Reads the flow from the query or the form of a page. A path outside this service is replaced by the first page. */
@@ -51,19 +51,28 @@ export function readFlow(cipher: SecretCipher, fields: URLSearchParams): Flow {
   const returnTo = parseReturnTo(fields.get('return_to')) ?? HOME;
   const toClient = fields.get('to_client') ?? undefined;
   const isPermitted = toClient !== undefined && isFromService(cipher, returnTo, toClient);
-  const again = [AGAIN, ANOTHER].find((value) => value === fields.get('again'));
-  return toFlow(returnTo, { toClient: isPermitted ? toClient : undefined, again });
+  return toFlow(returnTo, { toClient: isPermitted ? toClient : undefined, again: parseAgain(fields.get('again')) });
+}
+
+function parseAgain(text: string | null): Again | undefined {
+  if (text === 'yes' || text === 'same') return text;
+  return text !== null && /^not-[\w-]{1,64}$/.test(text) ? (text as Again) : undefined;
+}
+
+/** What the sign-in page says to a person who is signed in; undefined if the session may be enough. */
+export function explainRefusal({ again }: Pick<Flow, 'again'>, userId: string): 'yes' | 'same' | 'another' | undefined {
+  if (again === undefined || again === 'yes' || again === 'same') return again;
+  return again === refusePerson(userId) ? 'another' : undefined;
 }
 
 function toFlow(
   returnTo: string,
-  { toClient, again }: { readonly toClient: string | undefined; readonly again: string | undefined },
+  { toClient, again }: { readonly toClient: string | undefined; readonly again: Again | undefined },
 ): Flow {
   return {
     returnTo,
     leadsToClient: toClient !== undefined,
-    isAgain: again !== undefined,
-    expectsAnother: again === ANOTHER,
+    again,
     hidden: {
       return_to: returnTo === HOME ? undefined : returnTo,
       to_client: toClient,

@@ -14,7 +14,7 @@ import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, hasAdministrators, hasUsers, type User } from '../accounts/user-store.ts';
 import { findApplication } from '../applications/application-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
-import { type Flow, findAskingClientId, formatFlow, readFlow } from './flow.ts';
+import { explainRefusal, type Flow, findAskingClientId, formatFlow, readFlow } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
@@ -189,8 +189,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     current: session && {
       login: session.user.login,
       path: flow.returnTo,
-      isAgain: flow.isAgain,
-      expectsAnother: flow.expectsAnother,
+      refusal: explainRefusal(flow, session.user.id),
     },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
     canMail: context.mailer !== undefined,

@@ -10,15 +10,15 @@ import {
 } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
 import type { Messages } from '../messages/messages.ts';
+import type { explainRefusal } from './flow.ts';
 import { passkeyScript } from './passkey-script.ts';
 
 interface CurrentSession {
   readonly login: string;
   /** Where the sign-in leads. */
   readonly path: string;
-  /** The page that the sign-in leads to does not accept this session: the person has to sign in again. */
-  readonly isAgain: boolean;
-  readonly expectsAnother: boolean;
+  /** Why the page that the sign-in leads to does not accept this session. */
+  readonly refusal: ReturnType<typeof explainRefusal>;
 }
 
 export interface SignInView {
@@ -70,10 +70,12 @@ function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
 
 function renderCurrent(messages: Messages, current: CurrentSession, application: string | undefined): Html {
   const t = messages.signIn;
-  if (current.expectsAnother) return html`<p class="notice">${t.expectsAnother(current.login)}</p>`;
-  if (current.isAgain)
-    return html`<p class="notice">${application === undefined ? t.again : t.againForApplication(current.login)}</p>`;
-  return html`<p class="notice">${t.current(current.login)} <a href="${current.path}">${t.goOn}</a></p>`;
+  const { login, refusal } = current;
+  if (refusal === 'another') return html`<p class="notice">${t.expectsAnother(login)}</p>`;
+  if (refusal === 'same') return html`<p class="notice">${t.againAsSame(login)}</p>`;
+  if (refusal === 'yes')
+    return html`<p class="notice">${application === undefined ? t.again : t.againForApplication(login)}</p>`;
+  return html`<p class="notice">${t.current(login)} <a href="${current.path}">${t.goOn}</a></p>`;
 }
 
 /** The passkey form is hidden until the script finds that the browser can do it. */

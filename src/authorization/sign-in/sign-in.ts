@@ -5,7 +5,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
 import { addRefusedPage } from '../../pages/refused-page.ts';
 import type { FormFields } from './cookies.ts';
-import { createFlow, formatFlow } from './flow.ts';
+import { createFlow, type FlowOptions, formatFlow } from './flow.ts';
 import { addPasskeyRoutes } from './passkey-routes.ts';
 import { addPasswordRoutes } from './password-routes.ts';
 import { addSecondStepRoutes } from './second-step-routes.ts';
@@ -31,14 +31,8 @@ export interface SignIn {
   checkForm(c: Context<HttpEnv>, form: FormFields): void;
 }
 
-export interface SignInOptions {
+export interface SignInOptions extends FlowOptions {
   readonly loginHint?: string | undefined;
-  /** The browser may be redirected to a client, at its registered address, straight after signing in. */
-  readonly leadsToClient?: boolean | undefined;
-  /** A session that is there already is not enough. */
-  readonly isAgain?: boolean | undefined;
-  /** That session is of another person than the client expects. */
-  readonly expectsAnother?: boolean | undefined;
 }
 
 export function createSignIn(dependencies: SignInContextDependencies): SignIn {

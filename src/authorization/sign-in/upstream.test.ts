@@ -242,7 +242,7 @@ test('HEAD begins no sign-in, and leaves the way back to the browser', async (t)
 test('a forged answer of the provider leads back to the sign-in page', async (t) => {
   const service = await startWithProvider(t, 'open');
   const client = createFormClient(service.url);
-  const { hidden } = createFlow(service.cipher, '/account', { leadsToClient: true, isAgain: true });
+  const { hidden } = createFlow(service.cipher, '/account', { leadsToClient: true, again: 'yes' });
   const query = new URLSearchParams(hidden as Record<string, string>).toString();
   const begun = await client.get(`/sign-in/upstream?${query}`);
   const state = new URL(begun.location!).searchParams.get('state')!;
