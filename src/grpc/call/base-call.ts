@@ -45,7 +45,7 @@ export interface CallDependencies {
 }
 
 /** The memory of a call that waits, with its stream and what a collector keeps, but without the values of its headers. */
-const WAITING_CALL_BYTES = 2048;
+export const WAITING_CALL_BYTES = 2048;
 
 const OK = statusCodeOf('OK');
 const CANCELLED = statusCodeOf('CANCELLED');

@@ -11,7 +11,7 @@ const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left'
 const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
 
 /** The memory of a call that waits: its stream, and the generators and promises of its method. */
-const WAITING_STREAM_BYTES = 6656;
+export const WAITING_STREAM_BYTES = 6656;
 
 /** Messages in, messages out. The caller may send as many bytes again as the method has used. */
 export class StreamingCall extends BaseCall implements EndlessCall {

@@ -6,8 +6,8 @@ import { measureHeapOf } from '../../../test/support/basics/memory-growth.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import { DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/grpc/http2-frames.ts';
-import { CollectingCall } from '../../grpc/call/collecting-call.ts';
-import { StreamingCall } from '../../grpc/call/streaming-call.ts';
+import { WAITING_CALL_BYTES } from '../../grpc/call/base-call.ts';
+import { WAITING_STREAM_BYTES } from '../../grpc/call/streaming-call.ts';
 import { encodeHeaderBlock } from '../../grpc/hpack/hpack-encoder.ts';
 import { createReflection } from '../../grpc/services/reflection.ts';
 import { realWorld } from '../../world.ts';
@@ -22,12 +22,12 @@ for (const { method, message, counted } of [
   {
     method: createObservationService({ sink, world: realWorld }).grpc.methods[0]!,
     message: undefined,
-    counted: CollectingCall.prototype.ownBytes,
+    counted: WAITING_CALL_BYTES,
   },
   {
     method: createReflection(descriptors, [])[0]!.methods[0]!,
     message: frameMessage(Buffer.of(0x3a, 0)),
-    counted: StreamingCall.prototype.ownBytes,
+    counted: WAITING_STREAM_BYTES,
   },
 ])
   test(`a stream of ${method.name} that waits keeps no more than it counts for`, async () => {
