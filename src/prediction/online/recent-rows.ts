@@ -17,15 +17,38 @@ export interface RecentRow {
   readonly moment?: number;
 }
 
+interface NumberedRow extends RecentRow {
+  /** Its number among the rows of its server and target that were added, from 1 on. */
+  readonly number: number;
+}
+
+/** A server and a target. */
+export interface RowOwner {
+  readonly server: number;
+  readonly target: PredictionTarget;
+}
+
+/** Times that another process observed at a server. */
+export interface OthersTimes {
+  readonly events: number;
+  /** How many of the newest times of this process count as later. */
+  readonly later: number;
+}
+
 /** The newest rows are kept. */
 export const NEWEST_ROWS = 1024;
-/** Of older ones, a server keeps this many of each target, which are most of its fast mean. */
+/**
+ * Of older ones, a server keeps this many of each target, which are most of its fast mean. Times that other processes observed since
+ * count too: a fault that is over there must not come back from here.
+ */
 const ROWS_OF_SERVER = 4;
 /** In all, these are at most this many: the newest of each server and target come first, then the second of each, and so on. */
 const MOST_OLDER_ROWS = 8192;
 
 export interface RecentRows {
   add(row: RecentRow): void;
+  /** Must be called when other processes have observed times of this server. */
+  countOthers(owner: RowOwner, times: OthersTimes): void;
   /** Oldest first. */
   list(): readonly RecentRow[];
   /** Takes these in place of the rows that it has; the oldest comes first. */
@@ -33,24 +56,26 @@ export interface RecentRows {
 }
 
 /** Rows of a server whose number was given away are left out. */
-export function createRecentRows({ addressOf }: Pick<ServerIndex, 'addressOf'>): RecentRows {
-  let rows: RecentRow[] = [];
+export function createRecentRows({ addressOf, capacity }: Pick<ServerIndex, 'addressOf' | 'capacity'>): RecentRows {
+  let rows: NumberedRow[] = [];
   let keptCount = 0;
+  const counts = createOwnerCounts(capacity);
 
   function drop(): void {
-    rows = selectKept(rows);
+    rows = selectKept(rows, rankRows(rows, counts));
     keptCount = rows.length;
   }
 
   return {
     add(row) {
-      rows.push(row);
+      rows.push({ ...row, number: counts.add(row) });
       if (rows.length >= keptCount + NEWEST_ROWS) drop();
     },
     replace(newRows) {
-      rows = [...newRows];
+      rows = newRows.map((row) => ({ number: counts.add(row), ...row }));
       drop();
     },
+    countOthers: (owner, times) => counts.addOthers(owner, times),
     list() {
       if (rows.length > keptCount) drop();
       return rows.filter(({ key }) => addressOf(key.server) === key.address);
@@ -58,38 +83,73 @@ export function createRecentRows({ addressOf }: Pick<ServerIndex, 'addressOf'>):
   };
 }
 
-function selectKept(rows: readonly RecentRow[]): RecentRow[] {
-  const ranks = rankRows(rows);
+function selectKept(rows: readonly NumberedRow[], ranks: Uint8Array): NumberedRow[] {
   const places = sharePlaces(ranks.subarray(0, Math.max(0, rows.length - NEWEST_ROWS)));
-  const kept: RecentRow[] = [];
-  for (let i = rows.length - 1; i >= 0; i--) {
-    const isNewest = i >= rows.length - NEWEST_ROWS;
-    if (isNewest || places[ranks[i]!]!-- > 0) kept.push(rows[i]!);
-  }
+  const kept: NumberedRow[] = [];
+  for (let i = rows.length - 1; i >= 0; i--)
+    if (i >= rows.length - NEWEST_ROWS || places[ranks[i]!]!-- > 0) kept.push(rows[i]!);
   return kept.reverse();
 }
 
-/** How many times of the same server and target were observed after each row. */
-function rankRows(rows: readonly RecentRow[]): Uint32Array {
-  const counts = new Map<number, number>();
-  const ranks = new Uint32Array(rows.length);
+/** How many times of the same server and target were observed after each row, here and by other processes; at most ROWS_OF_SERVER. */
+function rankRows(rows: readonly NumberedRow[], counts: OwnerCounts): Uint8Array {
+  const own = new Uint8Array(counts.length);
+  const ranks = new Uint8Array(rows.length);
   for (let i = rows.length - 1; i >= 0; i--) {
-    const { key, target } = rows[i]!;
-    const owner = PREDICTION_TARGETS.length * key.server + PREDICTION_TARGETS.indexOf(target);
-    ranks[i] = counts.get(owner) ?? 0;
-    counts.set(owner, ranks[i]! + 1);
+    const owner = ownerOf(rows[i]!);
+    ranks[i] = Math.min(ROWS_OF_SERVER, own[owner]! + counts.countOthersAfter(owner, rows[i]!.number));
+    if (own[owner]! < ROWS_OF_SERVER) own[owner]!++;
   }
   return ranks;
 }
 
 /** How many older rows of each rank may stay. */
-function sharePlaces(ranks: Uint32Array): number[] {
-  const places: number[] = [];
+function sharePlaces(ranks: Uint8Array): Int32Array {
+  const places = new Int32Array(ROWS_OF_SERVER + 1);
+  for (let i = 0; i < ranks.length; i++) places[ranks[i]!]!++;
+  places[ROWS_OF_SERVER] = 0;
   let left = MOST_OLDER_ROWS;
   for (let rank = 0; rank < ROWS_OF_SERVER; rank++) {
-    const count = ranks.reduce((sum, each) => sum + (each === rank ? 1 : 0), 0);
-    places.push(Math.min(left, count));
+    places[rank] = Math.min(left, places[rank]!);
     left -= places[rank]!;
   }
   return places;
+}
+
+function ownerOf({ key, target }: RecentRow): number {
+  return numberOf({ server: key.server, target });
+}
+
+/** The number of an owner; an unknown server is -1. */
+function numberOf({ server, target }: RowOwner): number {
+  return PREDICTION_TARGETS.length * (server + 1) + PREDICTION_TARGETS.indexOf(target);
+}
+
+type OwnerCounts = ReturnType<typeof createOwnerCounts>;
+
+/** Numbers the rows of each server and target, and counts the times that other processes observed after each. */
+function createOwnerCounts(servers: number) {
+  const own = new Uint32Array(PREDICTION_TARGETS.length * (servers + 1));
+  const others = new Map<number, { readonly after: number; readonly events: number }[]>();
+  return {
+    length: own.length,
+    /** Returns the number of the row. */
+    add: (row: RecentRow): number => ++own[ownerOf(row)]!,
+    addOthers(of: RowOwner, { events, later }: OthersTimes): void {
+      const owner = numberOf(of);
+      const times = others.get(owner) ?? [];
+      times.push({ after: own[owner]! - later, events });
+      // As many as a server keeps are enough to drop each row before them.
+      while (times.length > 1 && sumEvents(times.slice(1)) >= ROWS_OF_SERVER) times.shift();
+      others.set(owner, times);
+    },
+    countOthersAfter(owner: number, number: number): number {
+      const times = others.get(owner);
+      return times === undefined ? 0 : sumEvents(times.filter(({ after }) => after >= number));
+    },
+  };
+}
+
+function sumEvents(times: readonly { readonly events: number }[]): number {
+  return times.reduce((sum, { events }) => sum + events, 0);
 }
