@@ -240,7 +240,7 @@ forEachEngine('a time whose dispatch went to another process is forecast once, a
   await other.sink.report(requests.map((requestId) => ({ ...dispatched, requestId })));
   const live = own.predictor.live('m');
   const dates: (number | undefined)[] = [];
-  const { forecast } = live;
+  const forecast = live.forecast.bind(live);
   live.forecast = (columns, podType, server, sentMs) => {
     dates.push(sentMs);
     return forecast(columns, podType, server, sentMs);

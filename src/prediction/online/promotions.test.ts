@@ -115,7 +115,7 @@ test('a request under way when servers were forgotten and a model was replaced i
   live.replaceModel(scaleModel('m@2', 3));
   const { tpot } = [...live.learning.slots.values()][0]!;
   const ratios: number[] = [];
-  const learn = tpot.observe;
+  const learn = tpot.observe.bind(tpot);
   tpot.observe = (renewed, ...rest) => {
     ratios.push(renewed.mixtureMs / slowMs);
     learn(renewed, ...rest);

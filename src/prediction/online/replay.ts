@@ -45,7 +45,7 @@ function replayRows({ tracker, moments, table }: ReplayedParts, rows: readonly R
   const isKnown = (row: RecentRow): boolean => known.get(row)?.slot === table.keyOf(row.podType);
   for (const _ of estimateRows(
     rows.filter((row) => !isKnown(row)),
-    { keyOf: table.keyOf, modelOf: (slot) => table.modelOf(slot), known },
+    { keyOf: (podType) => table.keyOf(podType), modelOf: (slot) => table.modelOf(slot), known },
   ));
   // Between older rows others are missing, so the means that are replayed there are not those of the moment.
   const since = moments.observedTimes - NEWEST_ROWS;
@@ -58,8 +58,8 @@ function replayRows({ tracker, moments, table }: ReplayedParts, rows: readonly R
 
 export interface EstimatedSlots {
   /** The key of the slot that answers for a pod type. */
-  keyOf(podType: string): string;
-  modelOf(slot: string): SlotModel;
+  readonly keyOf: (podType: string) => string;
+  readonly modelOf: (slot: string) => SlotModel;
   /** Gets the estimates. */
   readonly known: RowEstimates;
 }

@@ -39,9 +39,9 @@ export interface SlotTable {
 
 /** The next model, before it answers. */
 export interface PreparedModel {
-  keyOf(podType: string): string;
+  readonly keyOf: (podType: string) => string;
   /** Valid until another server may have got a number. */
-  modelOf(key: string): SlotModel;
+  readonly modelOf: (key: string) => SlotModel;
 }
 
 /**

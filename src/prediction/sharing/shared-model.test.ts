@@ -110,8 +110,8 @@ test('a promotion does not bring back a fault of a server that is over since, as
 test('times that were replayed at a promotion do not make other processes forget quiet servers at the next one', () => {
   const all = [openProcess(), openProcess()];
   const usualMs = all[0]!.forecast('another').tpot.mixtureMs;
-  for (const { observe } of all) for (let i = 0; i < 10; i++) observe('quiet', 3 * usualMs);
-  for (const { observe } of all) for (let i = 0; i < 1500; i++) observe(`other ${i % 10}`, usualMs);
+  for (const each of all) for (let i = 0; i < 10; i++) each.observe('quiet', 3 * usualMs);
+  for (const each of all) for (let i = 0; i < 1500; i++) each.observe(`other ${i % 10}`, usualMs);
   exchange(all, all);
   for (const id of ['m@2', 'm@3', 'm@4']) {
     for (const { live } of all) live.replaceModel(modelOfMedian(id));
