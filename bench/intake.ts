@@ -48,6 +48,8 @@ interface Figures {
   readonly callers: number;
   readonly acceptedPerSecond: number;
   readonly refused: number;
+  /** Deliveries of accepted events that never came. */
+  readonly missing: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   /** Processor time for one accepted event with all its deliveries and their results: other load disturbs it less. */
@@ -65,6 +67,7 @@ interface Result extends Figures {
 interface Turn {
   readonly tookMs: readonly number[];
   readonly accepted: number;
+  readonly missing: number;
   readonly seconds: number;
   readonly serviceMs: number;
   readonly databaseMs: number;
@@ -74,8 +77,8 @@ interface Load {
   /** Each sends its next event when the last one is answered. */
   readonly callers: number;
   readonly count: number;
-  /** Resolves when the deliveries of these events have arrived, too, and their results are stored. */
-  readonly settle: (accepted: number) => Promise<void>;
+  /** Resolves when the deliveries of these events have arrived, too, and their results are stored. Returns how many never came. */
+  readonly settle: (accepted: number) => Promise<number>;
 }
 
 async function takeTurn(service: PublishingService, { callers, count, settle }: Load): Promise<Turn> {
@@ -104,8 +107,8 @@ async function takeTurn(service: PublishingService, { callers, count, settle }: 
   const seconds = (performance.now() - startMs) / 1000;
   await Promise.all(pools.map((pool) => pool.close()));
   const accepted = count - refused;
-  await settle(accepted);
-  return { tookMs, accepted, seconds, serviceMs: readServiceMs(), databaseMs: readDatabaseMs() };
+  const missing = await settle(accepted);
+  return { tookMs, accepted, missing, seconds, serviceMs: readServiceMs(), databaseMs: readDatabaseMs() };
 }
 
 /** Milliseconds of processor time since now, of all these processes. */
@@ -123,6 +126,7 @@ function summarize(turns: readonly Turn[], callers: number): Figures {
     callers,
     acceptedPerSecond: Math.round(accepted / sum(({ seconds }) => seconds)),
     refused: tookMs.length - accepted,
+    missing: sum((turn) => turn.missing),
     p50Ms: takePercentile(tookMs, 0.5),
     p99Ms: takePercentile(tookMs, 0.99),
     serviceMicros: Math.round((sum(({ serviceMs }) => serviceMs) * 1000) / accepted),
@@ -143,11 +147,12 @@ async function openPlace(engine: string, folder: string | undefined, size: Size)
   const urls = receiver.ports.slice(0, size.hooks).map((port) => `http://127.0.0.1:${port}/`);
   const place = await createPlace(engine);
   const service = undo.use(await startPublishingService({ place, processes: size.processes, urls, folder }));
-  let accepted = 0;
-  const settle = async (more: number): Promise<void> => {
-    accepted += more;
-    await receiver.waitFor(accepted * size.hooks);
+  let arrived = 0;
+  const settle = async (accepted: number): Promise<number> => {
+    const expected = arrived + accepted * size.hooks;
+    arrived = await receiver.waitFor(expected);
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    return expected - arrived;
   };
   const owned = undo.move();
   return {

@@ -22,6 +22,16 @@ test('waitFor() counts a delivery that comes twice once', { timeout: 30_000 }, a
   }
 });
 
+test('waitFor() says how many deliveries have come when no more of them come', { timeout: 30_000 }, async () => {
+  const receiver = await startReceiver({ lostAfterMs: 50 });
+  try {
+    await deliver(receiver.ports[0]!, 'a');
+    assert.equal(await receiver.waitFor(2), 1);
+  } finally {
+    receiver.stop();
+  }
+});
+
 test('a delivery that never came is infinitely late and counts as missing, and a repeated one came the first time', () => {
   const arrivals = listFirstArrivals([
     { uuid: 'a', atMs: 5, isSlow: false },

@@ -1,6 +1,6 @@
 /** Each variable that the manifests set exists: a misspelt one would be ignored in silence. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
 import { findMistakes, type Resource } from './support/deploy/kubernetes-schemas.ts';
+import { listShellBlocks } from './support/rules/shell-blocks.ts';
 
 /** Variables of the programs beside us. */
 const OTHERS = new Set(['PREDICTION_SERVER_URL', 'TRAINING_SERVER_URL']);
@@ -114,6 +115,46 @@ test('the programs of the guides for Kubernetes copy the store and its keys out 
   const [joinKeys, ...further] = listNodePrograms('docs/how-to/use-postgresql.md', folder);
   assert.equal(joinKeys?.(''), 'first,second\n');
   assert.deepEqual([...others, ...further], []);
+});
+
+/** Commands that only record what they were asked; `$failing` fails, and so does the first `logs`, as before the container has started. */
+const STAND_IN = `#!/bin/sh
+echo "\${0##*/} $1\${2:+ $2}" >> "\${0%/*}/calls"
+case " $1" in
+  " $failing") exit 1 ;;
+  " exec") echo "$keys_of_volume" ;;
+  " logs") if [ ! -e "\${0%/*}/started" ]; then : > "\${0%/*}/started"; exit 1; fi ;;
+esac
+`;
+
+/** Runs the move of the guide with such commands; returns what it called. */
+function move(environment: { readonly failing?: string; readonly keys_of_volume?: string }): string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-move-'));
+  for (const name of ['kubectl', 'helm', 'sleep']) writeFileSync(join(folder, name), STAND_IN, { mode: 0o755 });
+  const [block] = listShellBlocks('docs/how-to/use-postgresql.md').filter(({ text }) => text.includes('kubectl'));
+  const env = { PATH: folder, keys_of_volume: 'first,second', ...environment };
+  spawnSync('/bin/sh', ['-c', block?.text ?? ''], { env });
+  const calls = readFileSync(join(folder, 'calls'), 'utf8').trimEnd().split('\n');
+  rmSync(folder, { recursive: true });
+  return calls;
+}
+
+test('the move to PostgreSQL in Kubernetes waits for the job, and ends at the first command that fails', () => {
+  const secret = ['kubectl exec deployment/trivet', 'kubectl create secret'];
+  const follow = 'kubectl logs --follow';
+  const copied = [
+    ...secret,
+    'kubectl delete deployment/trivet',
+    'kubectl apply -f',
+    follow,
+    'sleep 2',
+    follow,
+    'kubectl wait --for=condition=complete',
+  ];
+  assert.deepEqual(move({}), [...copied, 'helm upgrade trivet']);
+  assert.deepEqual(move({ failing: 'wait' }), copied);
+  assert.deepEqual(move({ failing: 'create' }), secret);
+  assert.deepEqual(move({ keys_of_volume: '' }), secret.slice(0, 1));
 });
 
 test('the commands of the guide share a volume, so they run as the user of the image', () => {

@@ -24,7 +24,7 @@ export interface DrainFigures {
 
 /** From the start of the engine until the last delivery to a healthy endpoint is there. */
 export async function measureDrain(place: Place, healthy: number, slow: number): Promise<DrainFigures> {
-  const receiver = await startReceiver(SLOW_MS);
+  const receiver = await startReceiver({ slowMs: SLOW_MS });
   const slowPort = String(receiver.ports.at(-1));
   const hooks = createHooks(receiver.ports);
   const engine = await startEngine(place, hooks);

@@ -17,13 +17,22 @@ export interface Receiver {
   /** The last one is slow. */
   readonly ports: readonly number[];
   readonly pid: number;
-  /** Resolves when this many different deliveries have come, without those of the slow port, or when no more of them come. */
-  waitFor(count: number): Promise<void>;
+  /** Resolves when this many different deliveries have come, without those of the slow port, or when no more of them come; returns how many have. */
+  waitFor(count: number): Promise<number>;
   report(): Promise<Arrival[]>;
   stop(): void;
 }
 
-export async function startReceiver(slowMs = 0): Promise<Receiver> {
+interface ReceiverOptions {
+  /** How long the last port takes to answer. */
+  readonly slowMs?: number;
+  readonly lostAfterMs?: number;
+}
+
+export async function startReceiver({
+  slowMs = 0,
+  lostAfterMs = LOST_AFTER_MS,
+}: ReceiverOptions = {}): Promise<Receiver> {
   const child = fork(join(import.meta.dirname, 'receiver.ts'), { stdio: 'inherit' });
   const ask = async <T>(command: ReceiverCommand, answer: string): Promise<T> => {
     child.send(command);
@@ -35,11 +44,12 @@ export async function startReceiver(slowMs = 0): Promise<Receiver> {
     pid: child.pid ?? 0,
     waitFor: async (count) => {
       let [arrived, lastMs] = [0, performance.now()];
-      while (arrived < count && performance.now() - lastMs < LOST_AFTER_MS) {
+      while (arrived < count && performance.now() - lastMs < lostAfterMs) {
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
         const counted = await ask<{ count: number }>({ kind: 'count' }, 'counted');
         if (counted.count > arrived) [arrived, lastMs] = [counted.count, performance.now()];
       }
+      return arrived;
     },
     report: async () => (await ask<{ arrivals: Arrival[] }>({ kind: 'report' }, 'arrivals')).arrivals,
     stop: () => child.kill(),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Failure } from '../errors.ts';
-import { parseConfig, readConfig } from './config.ts';
+import { explainConfig, parseConfig, readConfig } from './config.ts';
 import { listHttpPorts } from './http-ports.ts';
 
 function mistakesOf(read: () => unknown): string {
@@ -109,6 +109,15 @@ test('parseConfig() never shows a secret', () => {
   const text = mistakesOf(() => parseConfig({ DATABASE_URL: 'mysql://u:hunter2@h/db' }));
   assert.match(text, /DATABASE_URL: must start with postgres/);
   assert.doesNotMatch(text, /hunter2/);
+});
+
+test('the password of an address is shown neither with the settings nor with a mistake', () => {
+  const url = 'http://ada:hunter2@collector:4318';
+  const explained = explainConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_ISSUER: url });
+  const shown = explained.flatMap(({ value }) => (value?.includes('collector') ? [value] : []));
+  assert.deepEqual(shown, Array(2).fill('http://ada:********@collector:4318'));
+  const text = mistakesOf(() => parseConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: `${url}?x=1` }));
+  assert.match(text, /got "http:\/\/ada:\*{8}@collector:4318\?x=1"/);
 });
 
 test('parseConfig() takes a variable before the file, and the file before the default', () => {

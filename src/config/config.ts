@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import { describeError, Failure } from '../errors.ts';
+import { MASK, maskPasswords } from '../mask-passwords.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
@@ -93,12 +94,10 @@ function findMailContradictions({ host, from, user, password, security }: Config
 export interface ExplainedSetting {
   readonly name: string;
   readonly setting: string;
-  /** Undefined when it is off or derived; a secret is masked. */
+  /** Undefined when it is off or derived; a secret is masked, and so is the password of an address. */
   readonly value: string | undefined;
   readonly source: 'environment' | 'file' | 'default';
 }
-
-const MASK = '********';
 
 /** Every setting as it was given, right or wrong: `readConfig` says what is wrong. */
 export function explainConfig(environment: Environment = process.env): ExplainedSetting[] {
@@ -114,7 +113,7 @@ export function explainConfig(environment: Environment = process.env): Explained
 }
 
 function formatValue(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return maskPasswords(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 interface Given {
@@ -145,7 +144,7 @@ function parseSetting(definition: Setting<unknown>, given: Given | undefined, mi
   if (given === undefined) return undefined;
   const parsed = definition.schema.safeParse(given.value);
   if (parsed.success) return parsed.data;
-  const shown = definition.secret ? '' : `, got ${JSON.stringify(given.value)}`;
+  const shown = definition.secret ? '' : `, got ${maskPasswords(JSON.stringify(given.value))}`;
   mistakes.push(`${given.source}: ${parsed.error.issues[0]?.message ?? 'is not valid'}${shown}`);
   return undefined;
 }

@@ -40,16 +40,22 @@ test('sweepEach() sweeps the kinds after one that fails, and reports that one', 
   assert.deepEqual(failures, [['tickets', locked]]);
 });
 
-test('sweepEach() throws `unavailable` at once, and reports other failures of the database as those of a kind', async () => {
+const refuse = async (): Promise<number> => {
+  throw new Failure('unavailable', 'Cannot use the database right now');
+};
+
+test('sweepEach() takes `unavailable` of one kind for a failure of that kind, and sweeps the others', async () => {
   const failures: string[] = [];
   const sweeping = { ...SWEEP_WITHOUT_PAUSES, onFailure: (kind: string) => void failures.push(kind) };
-  const sweeps = {
-    codes: () => Promise.reject(new Failure('deadline', 'Cannot use the database: it took too long')),
-    tickets: () => Promise.reject(new Failure('unavailable', 'Cannot use the database right now')),
-    sessions: () => assert.fail('the database is away'),
-  };
-  await assert.rejects(sweepEach(sweeping, sweeps), { code: 'unavailable' });
-  assert.deepEqual(failures, ['codes']);
+  const sweeps = { codes: async () => 1, tickets: refuse, sessions: async () => 3 };
+  assert.deepEqual(await sweepEach(sweeping, sweeps), { codes: 1, tickets: 0, sessions: 3 });
+  assert.deepEqual(failures, ['tickets']);
+});
+
+test('sweepEach() throws `unavailable` of all kinds, and reports none of them', async () => {
+  const onFailure = () => assert.fail('the database is away');
+  const sweeping = { ...SWEEP_WITHOUT_PAUSES, onFailure };
+  await assert.rejects(sweepEach(sweeping, { codes: refuse, tickets: refuse }), { code: 'unavailable' });
 });
 
 test('sweepEach() ends with its signal, which is no failure', async () => {

@@ -90,26 +90,33 @@ function chooseLimit(limit: number, tookMs: number): number {
 }
 
 /**
- * Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. Throws `unavailable`, which is no failure of a
- * kind: while the database is away, none can be swept.
+ * Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. Throws `unavailable` if each kind fails with
+ * it, and reports none: then the database is away. Where others can be swept, it comes of a damaged page or of conflicts, and is reported.
  */
 export async function sweepEach<Kind extends string>(
   { onFailure, signal }: SweepContext,
   sweeps: Readonly<Record<Kind, () => Promise<number>>>,
 ): Promise<Record<Kind, number>> {
   const counts: Partial<Record<Kind, number>> = {};
-  for (const [kind, sweep] of Object.entries<() => Promise<number>>(sweeps)) {
+  const unavailable = new Map<Kind, unknown>();
+  const entries = Object.entries(sweeps) as [Kind, () => Promise<number>][];
+  for (const [kind, sweep] of entries) {
     try {
-      counts[kind as Kind] = await sweep();
+      counts[kind] = await sweep();
     } catch (error) {
-      if (signal?.aborted || isAway(error)) throw error;
-      counts[kind as Kind] = 0;
-      onFailure(kind, error);
+      if (signal?.aborted) throw error;
+      counts[kind] = 0;
+      if (isUnavailable(error)) unavailable.set(kind, error);
+      else onFailure(kind, error);
     }
+  }
+  for (const [kind, error] of unavailable) {
+    if (unavailable.size === entries.length) throw error;
+    onFailure(kind, error);
   }
   return counts as Record<Kind, number>;
 }
 
-function isAway(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   return isFailure(error) && error.code === 'unavailable';
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { replayDeliveries, sendAllWaiting } from '../webhooks/administration/delivery-operations.ts';
 import { removeRepository, showRepository } from '../webhooks/administration/repository-operations.ts';
-import { callService, readServiceTimeMs } from './call-service.ts';
+import { callWithin, readServiceTimeMs } from './call-service.ts';
 import type { AnyOperation } from './operation.ts';
 
 const MACHINE = { nowMs: () => Date.UTC(2030, 0, 1) };
@@ -26,7 +26,7 @@ test('readServiceTimeMs() reads the time of the service, and that of the machine
   assert.equal(await readServiceTimeMs(url, MACHINE), MACHINE.nowMs());
 });
 
-test('callService() says of a service that does not answer in time that it may still be at work', async (t) => {
+test('callWithin() says of a service that does not answer in time that it may still be at work', async (t) => {
   const server = createServer(() => {});
   t.after(() => server.close().closeAllConnections());
   await new Promise<void>((resolve) => {
@@ -34,7 +34,7 @@ test('callService() says of a service that does not answer in time that it may s
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const input = { owner: 'ada', name: 'doors' };
-  const call = (operation: AnyOperation) => callService({ url, token: 't' }, { operation, input, timeoutMs: 100 });
+  const call = (operation: AnyOperation) => callWithin(100, { url, token: 't' }, { operation, input });
   const message = `${url} did not answer within 0.1 s`;
   const advice = 'It may still be at work: look at what has changed before you try again';
   await assert.rejects(call(removeRepository), { code: 'unavailable', message: `${message}. ${advice}` });

@@ -13,17 +13,20 @@ export interface ServiceCall {
   readonly operation: AnyOperation;
   readonly input: Readonly<Record<string, unknown>>;
   readonly file?: Uint8Array | undefined;
-  /** How long to wait for the answer; as long as the operation may take unless given. */
-  readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 60_000;
 /** A file is read in a process of its own, for up to five minutes. `fetch` waits no longer for an answer to begin. */
 const LONG_TIMEOUT_MS = 300_000;
 
-export async function callService(service: Service, call: ServiceCall): Promise<unknown> {
+export function callService(service: Service, call: ServiceCall): Promise<unknown> {
+  return callWithin(findTimeoutMs(call.operation), service, call);
+}
+
+/** Exported for its test. The limit is that of the wait for the answer. */
+export async function callWithin(timeoutMs: number, service: Service, call: ServiceCall): Promise<unknown> {
   const { operation } = call;
-  const response = await ask(service, call);
+  const response = await ask(timeoutMs, service, call);
   if (!response.ok) throw await readRefusal(service, response);
   if (!operation.givesFile) return await readJsonAnswer(service.url, response);
   return new Uint8Array(
@@ -84,12 +87,11 @@ function createRequest({ url, token }: Service, { operation, input, file }: Serv
   });
 }
 
-async function ask(service: Service, call: ServiceCall): Promise<Response> {
-  const { operation, timeoutMs = findTimeoutMs(operation) } = call;
+async function ask(timeoutMs: number, service: Service, call: ServiceCall): Promise<Response> {
   try {
     return await fetch(createRequest(service, call), { signal: AbortSignal.timeout(timeoutMs) });
   } catch (error) {
-    throw isTimeout(error) ? refuseSilent(service, operation, timeoutMs) : refuseUnreachable(service.url, error);
+    throw isTimeout(error) ? refuseSilent(service, call.operation, timeoutMs) : refuseUnreachable(service.url, error);
   }
 }
 

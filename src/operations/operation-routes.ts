@@ -1,12 +1,12 @@
 /** Serves operations over HTTP: checks the caller's scope, then the input by its schema. Refusals are RFC 9457 problems. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
-import type { Context, MiddlewareHandler } from 'hono';
+import type { MiddlewareHandler } from 'hono';
 import type { RouteMount } from '../http/mount.ts';
 import { requireToken } from '../http/openapi/api-descriptions.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
-import { type AnyOperation, type Implementation, OPERATIONS_PATH, sendsJson } from './operation.ts';
-import { BYTES, checkFields, describeRequest, divideInput, FILE_TYPE, type InputParts } from './operation-input.ts';
+import { type AnyOperation, type Implementation, OPERATIONS_PATH } from './operation.ts';
+import { BYTES, describeRequest, divideInput, FILE_TYPE, readInput } from './operation-input.ts';
 import { readActor } from './read-actor.ts';
 
 /** One mount for all operations, and one for each operation with a file, since files may be larger than other bodies. */
@@ -45,7 +45,7 @@ function addRoute(
   const { method, name, tag, summary, scope, givesFile } = operation;
   const description = `Takes a token with the scope ${scope}, or a wider one.`;
   const parts = divideInput(operation);
-  const route = {
+  routes.openAPIRegistry.registerPath({
     method,
     path,
     operationId: name,
@@ -53,18 +53,23 @@ function addRoute(
     summary,
     description,
     security: requireToken(scope).map((one) => ({ ...one })) as Record<string, string[]>[],
-    middleware: [requireScope(scope), admitBody(admit), checkFields(operation, parts)],
     request: describeRequest(operation, parts),
     responses: { 200: describeAnswer(operation), default: PROBLEM },
-  };
-  routes.openapi(route, async (c) => {
+  });
+  // Not by the validators of the routes: they would parse a body a second time.
+  routes.on(method, toPattern(path), requireScope(scope), admitBody(admit), async (c) => {
+    const input = await readInput(c, operation, parts);
     const file = operation.takesFileOf === undefined ? new Uint8Array() : new Uint8Array(await c.req.arrayBuffer());
     const context = { actor: readActor(c), file, releaseBody: c.get('releaseBody') };
-    const answer: unknown = await handle(readInput(c, operation, parts), context);
+    const answer: unknown = await handle(input, context);
     c.header('Cache-Control', 'no-store');
     if (givesFile) return c.body(answer as Uint8Array<ArrayBuffer>, 200, { 'Content-Type': FILE_TYPE });
     return c.json(answer as object, 200);
   });
+}
+
+function toPattern(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
 function admitBody(admit: Implementation['admit']): MiddlewareHandler<IdentityEnv> {
@@ -97,11 +102,4 @@ const PROBLEM = {
 function describeAnswer({ output, givesFile }: AnyOperation) {
   if (givesFile) return { description: 'The file', content: { [FILE_TYPE]: { schema: BYTES } } };
   return { description: 'Done', content: { 'application/json': { schema: output as z.ZodType } } };
-}
-
-function readInput(c: Context<IdentityEnv>, operation: AnyOperation, { rest }: InputParts): object {
-  const { req } = c as unknown as { req: { valid(target: string): object } };
-  // Where the body may be absent, its defaults are missing with it.
-  const isAbsent = sendsJson(operation) && c.req.header('content-type') === undefined;
-  return { ...(isAbsent ? rest.parse({}) : req.valid(sendsJson(operation) ? 'json' : 'query')), ...req.valid('param') };
 }

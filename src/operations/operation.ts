@@ -24,6 +24,8 @@ export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> 
   /** Input that is not in the path is in the query of a GET or DELETE, or beside a file; otherwise in the body as JSON. */
   readonly input: Input;
   readonly output: Output;
+  /** What a client reads, and may send back with its changes: fields that the input does not have are taken and ignored. */
+  readonly readAs?: z.ZodObject;
   /** The body is a file, and so is the answer, of at most this many bytes. */
   readonly takesFileOf?: number;
   readonly givesFile?: true;

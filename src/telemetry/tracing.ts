@@ -4,6 +4,7 @@
  */
 import type { DiagLogger, SpanContext, Tracer } from '@opentelemetry/api';
 import { describeError } from '../errors.ts';
+import { maskPasswords } from '../mask-passwords.ts';
 import type { Log } from './log.ts';
 import { type Caller, readTraceparent } from './trace-id.ts';
 
@@ -73,7 +74,7 @@ export async function openTracing(config: TracingConfig, log: Log): Promise<Trac
     },
     async [Symbol.asyncDispose]() {
       await provider.shutdown().catch((error: unknown) => {
-        log.warn({ reason: describeError(error) }, 'Cannot send the last spans of traces');
+        log.warn({ reason: maskPasswords(describeError(error)) }, 'Cannot send the last spans of traces');
       });
     },
   };
@@ -102,7 +103,7 @@ function createRecorder(api: TracingApi, tracer: Tracer): Tracing['record'] {
 /** The exporter's own words (a collector that is away, spans that were dropped) go where all others do. */
 function toDiagLogger(log: Log): DiagLogger {
   const at = (level: 'error' | 'warn' | 'info' | 'debug' | 'trace') => (message: string) =>
-    log[level]({ reason: message }, 'tracing');
+    log[level]({ reason: maskPasswords(message) }, 'tracing');
   return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), verbose: at('trace') };
 }
 

@@ -125,7 +125,7 @@ test('the Go router keeps its reports until the service is there', { skip }, asy
 
 test('the Go router sends a batch that is too large for the service in parts', { skip }, async () => {
   await using program = await startProgram({ PARTS: 'prediction', GRPC_MAX_MESSAGE_BYTES: '20000' });
-  await run(['./router.test', ...LIMIT, '-test.run', 'SentInParts'], { TRIVET_SMALL_ADDRESS: program.grpcAddress });
+  await runRouterTest('TestABatchThatIsTooLargeIsSentInParts', { TRIVET_SMALL_ADDRESS: program.grpcAddress });
 });
 
 test('the Go router counts what a service took before it was killed', { skip }, async () => {

@@ -145,3 +145,13 @@ test('damaged settings of the hook are named without their token', async (t) => 
   assert.equal(sent.code, 2);
   assert.match(sent.stderr, /^Cannot read the settings of the hook in ".*trivet\.json": it is not valid JSON\n$/);
 });
+
+for (const text of ['null', '[]', '7', '"url"', '{"url": 7}', '{"token": null}'])
+  test(`settings of the hook that hold ${text} are refused with what is allowed`, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'trivet-git-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'trivet.json'), text);
+    const sent = await runTrivet(['git-hook', 'send', '--git-dir', folder]);
+    assert.equal(sent.code, 2);
+    assert.match(sent.stderr, /^Cannot read the settings .*: it must be an object whose url and token are texts\n$/);
+  });

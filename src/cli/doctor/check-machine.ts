@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { describeError } from '../../errors.ts';
 import { nameTlsFiles, readTls } from '../../grpc/listener/tls-files.ts';
 import { hostOf } from '../../ip/ip-address.ts';
+import { maskPasswords } from '../../mask-passwords.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 import { checkPorts } from './check-ports.ts';
 
@@ -70,7 +71,8 @@ function checkPlainAddress(name: string, authUrl: string | undefined): Check {
   if (authUrl === undefined || LOOPBACK.test(hostOf(new URL(authUrl))))
     return ok(name, 'none, and the address is not https');
   const advice = 'Put a proxy with https in front, and set AUTH_URL to its address, or keep the network to yourself';
-  return warn(name, `AUTH_URL is ${authUrl}: passwords and sessions of people travel without encryption`, advice);
+  const found = `AUTH_URL is ${authUrl}: passwords and sessions of people travel without encryption`;
+  return warn(name, maskPasswords(found), advice);
 }
 
 const LOOPBACK = /^(127\.|::1$|localhost$)/;
@@ -91,7 +93,7 @@ function checkCallers({ server: { host }, prediction: { auth } }: Config): Check
 function checkAddresses({ server: { host, httpPort, baseUrl, authUrl } }: Config): Check {
   const name = 'addresses';
   const absent = [baseUrl === undefined ? 'BASE_URL' : '', authUrl === undefined ? 'AUTH_URL' : ''].filter(Boolean);
-  if (absent.length === 0) return ok(name, `BASE_URL is ${baseUrl}, AUTH_URL is ${authUrl}`);
+  if (absent.length === 0) return ok(name, maskPasswords(`BASE_URL is ${baseUrl}, AUTH_URL is ${authUrl}`));
   if (LOOPBACK.test(host)) return ok(name, `links lead to port ${httpPort} of this machine`);
   const found = `HOST is ${host}, and ${absent.join(' and ')} ${absent.length === 1 ? 'is' : 'are'} not set: links on pages, in mails and in events lead to port ${httpPort} of this machine`;
   return warn(name, found, 'Set them to the address, with the published port, at which others reach the service');

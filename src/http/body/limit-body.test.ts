@@ -14,10 +14,18 @@ import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 
 const BODY_BYTES = 2_000_000;
 
-/** `POST /length` answers with the length of its body. Each connection has two minutes for an answer. */
+/**
+ * `POST /length` answers with the length of its body, `POST /released` with the forms of it that are kept after its release. Each
+ * connection has two minutes for an answer.
+ */
 async function startServer(bodyBudget: BodyBudget): Promise<() => Socket> {
   const routes = createRoutes();
   routes.post('/length', async (c) => c.json({ length: (await c.req.text()).length }));
+  routes.post('/released', async (c) => {
+    await c.req.text();
+    c.get('releaseBody')?.();
+    return c.json(Object.keys(c.req.bodyCache));
+  });
   const app = createHttpApp({
     log: createLog('silent'),
     metrics: createMetrics(),
@@ -97,4 +105,10 @@ test('the rest of a body that gave way while it waited for its turn is read, and
   assert.match(await answer, /^HTTP\/1.1 503 /);
   client.write('POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nb');
   assert.match(await readAnswer(client), /"length":1\b/);
+});
+
+test('a body that is released is kept in memory no longer', async () => {
+  const client = (await startServer(createBodyBudget()))();
+  client.write('POST /released HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n\r\n');
+  assert.match(await readAnswer(client), /^HTTP\/1.1 200 .*\r\n\r\n\[\]$/s);
 });

@@ -11,8 +11,8 @@ export const FORM_MAX_BYTES = 16 * 1024;
 export interface BodyEnv {
   Variables: {
     /**
-     * Takes the body out of the budget of bodies. For a handler that has parsed it and then waits for long, holding only
-     * data that another limit bounds. Undefined for a small body, which is not counted.
+     * Takes the body out of the budget of bodies, and forgets its text. For a handler that has parsed it and then waits for long,
+     * holding only data that another limit bounds. Undefined for a small body, which is not counted.
      */
     releaseBody?: () => void;
     /** A handler that must read the body to authenticate the caller calls this. Undefined for a small body. */
@@ -51,7 +51,10 @@ export function limitBody<Env extends BodyEnv>({
     try {
       const { method, headers } = req.raw;
       req.raw = new Request(req.url, { method, headers, body: limited.stream, duplex: 'half' });
-      c.set('releaseBody', limited.release);
+      c.set('releaseBody', () => {
+        req.bodyCache = {};
+        limited.release();
+      });
       c.set('evictBodyFirst', limited.giveWayFirst);
       lowerLimits.set(req, limited.lowerLimit);
       await next();

@@ -43,8 +43,10 @@ function createTyped(schema: Schema, place: Place, context: ExampleContext, dept
 
 function createObject(schema: Schema, { owner, name }: Place, context: ExampleContext, depth: number): Json {
   const entries = Object.entries((schema.properties ?? {}) as Record<string, Schema>);
+  // Only requests have `readOnly` fields, which change nothing.
+  const shown = entries.filter(([, { readOnly }]) => readOnly !== true);
   return Object.fromEntries(
-    entries.map(([field, value]) => [
+    shown.map(([field, value]) => [
       field,
       createExample(value, { owner, name: field, parent: name }, context, depth + 1),
     ]),

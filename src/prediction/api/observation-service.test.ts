@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import { serialize } from '../../../test/support/grpc/grpc-client.ts';
 import { encodeMessage } from '../../../test/support/grpc/proto-messages.ts';
-import { EVENTS, EventMessage, EXPECTED, toJson } from '../../../test/support/prediction/observation-events.ts';
+import { EVENTS, EventMessage, EXPECTED, NOW_MS, toJson } from '../../../test/support/prediction/observation-events.ts';
 import {
   BatchMessage,
   decodeReport,
@@ -40,6 +40,27 @@ test('JSON lines and a JSON batch say the same over HTTP', async () => {
   const response = await server.postBatch(JSON.stringify({ events: EVENTS.map(toJson) }), 'application/json');
   assert.deepEqual(await response.json(), TAKEN);
   assert.deepEqual(server.reported(), EXPECTED);
+});
+
+test('whole observations of a batch that is dated ahead move back together, the latest to now', async () => {
+  const whole = (aheadMs: number) => ({
+    observation: { ...EVENTS[4]!.observation, at: { seconds: (NOW_MS + aheadMs) / 1000, nanos: 0 } },
+  });
+  const events = [whole(-60_000), EVENTS[5]!, whole(600_000), whole(540_000), whole(90_000_000)];
+  server.listenWith();
+  assert.equal((await server.reportBatch(events)).refused, 1);
+  const behindMs = server.reported().map(({ atMs }) => NOW_MS - atMs);
+  assert.deepEqual(behindMs, [660_000, 0, 0, 60_000]);
+  const toLine = (event: object) =>
+    JSON.stringify(event).replace(/\{"seconds":(\d+),"nanos":0\}/, (_, seconds) =>
+      JSON.stringify(new Date(1000 * Number(seconds)).toISOString()),
+    );
+  server.listenWith();
+  await server.reportLines(['{', ...events.map(toLine)]);
+  assert.deepEqual(
+    server.reported().map(({ atMs }) => NOW_MS - atMs),
+    behindMs,
+  );
 });
 
 test('the bytes of a batch may be posted too', async () => {

@@ -4,8 +4,9 @@ import type { GrpcCall, GrpcService, MessageCollector } from '../../grpc/call/se
 import type { World } from '../../world.ts';
 import { decodeEvent, encodeReportResponse, splitBatch } from '../observations/event-codec.ts';
 import type { EventDraft } from '../observations/event-draft.ts';
-import { EventIntake, type ReportSummary } from '../observations/event-intake.ts';
+import { EventIntake, measureBatchAhead, type ReportSummary } from '../observations/event-intake.ts';
 import { readJsonEvent } from '../observations/event-json.ts';
+import { createEventPace } from '../observations/event-pace.ts';
 import { EventQueue } from '../observations/event-queue.ts';
 import type { ObservationSink } from '../schema/observation-event.ts';
 import { parseJsonText } from './rpc-body.ts';
@@ -30,12 +31,15 @@ const MAX_EVENTS = 10_000;
 
 export function createObservationService({ sink, world }: ObservationServiceDependencies): ObservationService {
   const queue = new EventQueue(sink);
-  const createIntake = (onRoom: () => void): EventIntake => new EventIntake({ queue, nowMs: world.nowMs, onRoom });
+  const pace = createEventPace();
+  const createIntake = (onRoom: () => void, aheadMs = 0): EventIntake =>
+    new EventIntake({ queue, nowMs: world.nowMs, onRoom, aheadMs });
 
   const reportAll = async <T>(events: readonly T[], read: (event: T) => EventDraft): Promise<ReportSummary> => {
     if (events.length > MAX_EVENTS) throw tooManyEvents();
     let goOn = (): void => {};
-    const intake = createIntake(() => goOn());
+    const aheadMs = await measureBatchAhead({ events, read }, world.nowMs(), pace);
+    const intake = createIntake(() => goOn(), aheadMs);
     try {
       for (const event of events) {
         if (!intake.reserve())

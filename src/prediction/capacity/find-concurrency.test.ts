@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Calibration, LEVELS } from '../model/calibration.ts';
+import { type Calibration, LEVELS, unknownCalibration } from '../model/calibration.ts';
 import { createPriorModel, createTargetPrior } from '../model/model.ts';
 import { createRandom, drawLogNormal } from '../simulator/random-draws.ts';
 import { findConcurrency } from './find-concurrency.ts';
-import { LOAD_FIELDS, type LoadMetrics } from './load-curve.ts';
+import { fitLoadCurve, LOAD_FIELDS, type LoadMetrics } from './load-curve.ts';
 import { quantileOf } from './search-rates.ts';
 import { createServiceModel, type ServiceModel } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';
@@ -78,6 +78,24 @@ test('findConcurrency() finds the same number however far it searches, as the li
       for (let seen = 1; seen < SEEN; seen += 3) assert.equal(find(seen), Math.min(most, 2 * seen));
     }),
   );
+});
+
+test('findConcurrency() keeps the limit of TTFT at all lower loads, though bursts that start from idle met more that waited', () => {
+  const met = (waiting: number, running: number) => ({ ...meet(waiting), numRequestRunning: running });
+  const bursts = Array.from({ length: 180 }, (_, i) => met(1 + (i % 9), 0));
+  const load = fitLoadCurve([...bursts, ...Array.from({ length: 200 }, () => met(0, 12))]);
+  const service = openService(unknownCalibration());
+  const near = () => ({ promptTokensPerMs: 0, factors: Float64Array.of(1) });
+  const server = { ...openServer({ at: () => 1, near }), load };
+  for (const ttftMs of [600, 800, 1000, 1400]) {
+    const shares = Array.from({ length: 25 }, (_, underWay) => {
+      const medians = REQUESTS.map((request) => service.predictTtft('s', { ...request, ...load.at(underWay) }));
+      return medians.reduce((sum, ms) => sum + service.shareWithin('s', ms, ttftMs), 0) / medians.length;
+    });
+    const firstBroken = shares.findIndex((share) => share < 0.9);
+    const found = findConcurrency(service, server, { ttftMs, tpotMs: undefined, quantile: 0.9 });
+    assert.equal(found, firstBroken === -1 ? 24 : Math.max(0, firstBroken - 1), `${ttftMs} ms: ${shares.join()}`);
+  }
 });
 
 const SCATTER = 0.5;

@@ -20,7 +20,7 @@ type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;
  * ever met two requests would otherwise count as full with one.
  */
 export function findConcurrency(model: ServiceModel, server: LoadedServer, limits: LatencyLimits): number {
-  // The TTFT rises with the load, so it is bisected: to ask the model is what takes time.
+  // No metric falls where more requests are under way, so the TTFT is bisected: to ask the model is what takes time.
   let [good, bad] = [-1, findFirstBroken(server, limits)];
   while (bad - good > 1) {
     const middle = (good + bad) >> 1;

@@ -19,7 +19,7 @@ export const LOAD_FIELDS = [
 export type LoadMetrics = Readonly<Record<(typeof LOAD_FIELDS)[number], number>>;
 
 export interface LoadCurve {
-  /** The mean metrics with this many requests under way. Beyond the samples they grow in proportion. */
+  /** The mean metrics with this many requests under way; none falls where more are. Beyond the samples they grow in proportion. */
   at(underWay: number): LoadMetrics;
   /** The most requests under way for which there are enough samples. */
   readonly seen: number;
@@ -37,11 +37,13 @@ const LOW_SHARE = 0.1;
 interface Knot {
   readonly underWay: number;
   readonly metrics: LoadMetrics;
+  /** How many samples it is the mean of. */
+  readonly weight: number;
 }
 
 export function fitLoadCurve(samples: readonly LoadMetrics[]): LoadCurve {
   const sorted = samples.toSorted((a, b) => countUnderWay(a) - countUnderWay(b));
-  const knots = joinSamples(sorted);
+  const knots = makeRising(joinSamples(sorted));
   const countAt = (place: number) =>
     countUnderWay(sorted[Math.max(0, Math.min(place, sorted.length - 1))] ?? toRunning(0));
   return {
@@ -68,7 +70,7 @@ function joinSamples(sorted: readonly LoadMetrics[]): Knot[] {
     while (end < sorted.length && (end - start < MIN_KNOT_SAMPLES || isSameLoad(sorted, end))) end++;
     if (sorted.length - end < MIN_KNOT_SAMPLES) end = sorted.length;
     const metrics = meanOf(sorted.slice(start, end));
-    knots.push({ underWay: countUnderWay(metrics), metrics });
+    knots.push({ underWay: countUnderWay(metrics), metrics, weight: end - start });
     start = end;
   }
   return knots;
@@ -80,6 +82,38 @@ function isSameLoad(sorted: readonly LoadMetrics[], i: number): boolean {
 
 function meanOf(samples: readonly LoadMetrics[]): LoadMetrics {
   return mapFields((name) => samples.reduce((sum, sample) => sum + sample[name], 0) / samples.length);
+}
+
+/**
+ * The isotonic regression of each metric on the requests under way. In a burst that starts from idle, all requests wait: a few of
+ * those must not make a load seem heavier than one above it, where a steady server has none that wait.
+ */
+function makeRising(knots: readonly Knot[]): Knot[] {
+  const fitted = LOAD_FIELDS.map((name) =>
+    poolFalls(knots.map(({ metrics, weight }) => ({ mean: metrics[name], weight }))),
+  );
+  return knots.map((knot, k) => ({ ...knot, metrics: mapFields((_, field) => fitted[field]![k]!) }));
+}
+
+interface Pool {
+  readonly mean: number;
+  readonly weight: number;
+}
+
+/** Pools neighbours that fall (Ayer et al. 1955). Returns the mean of each one's pool. */
+function poolFalls(points: readonly Pool[]): number[] {
+  const pools: (Pool & { readonly size: number })[] = [];
+  for (const point of points) {
+    let last = { ...point, size: 1 };
+    for (let before = pools.at(-1); before !== undefined && before.mean > last.mean; before = pools.at(-1)) {
+      const weight = before.weight + last.weight;
+      const mean = (before.mean * before.weight + last.mean * last.weight) / weight;
+      last = { mean, weight, size: before.size + last.size };
+      pools.pop();
+    }
+    pools.push(last);
+  }
+  return pools.flatMap(({ mean, size }) => Array.from({ length: size }, () => mean));
 }
 
 /** The position of the first knot with at least this many requests under way. */
@@ -108,8 +142,8 @@ function toRunning(underWay: number): LoadMetrics {
   return mapFields((name) => (name === 'numRequestRunning' ? underWay : 0));
 }
 
-function mapFields(read: (name: (typeof LOAD_FIELDS)[number]) => number): LoadMetrics {
-  return Object.fromEntries(LOAD_FIELDS.map((name) => [name, read(name)])) as unknown as LoadMetrics;
+function mapFields(read: (name: (typeof LOAD_FIELDS)[number], field: number) => number): LoadMetrics {
+  return Object.fromEntries(LOAD_FIELDS.map((name, field) => [name, read(name, field)])) as unknown as LoadMetrics;
 }
 
 /** The requests under way that a request met. */

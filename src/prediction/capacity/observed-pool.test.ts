@@ -46,6 +46,17 @@ forEachEngine('a streamed request, of which the store has two samples, is one re
   assert.deepEqual(describePool(samples), describePool(requests));
 });
 
+forEachEngine('answers of one token count in the mean length of answers', async (store) => {
+  const { sink } = openSink(store);
+  const mixed = requests.map((row, i) =>
+    i % 2 === 0 ? { ...row, tpotMs: undefined, outputTokens: 1 } : { ...row, outputTokens: 200 },
+  );
+  await sink.report(mixed.flatMap(toEvents));
+  const samples = (await listSamples(store, 'm', { limit: 1000 })).map(({ observation }) => observation);
+  assert.deepEqual(describePool(samples), describePool(mixed));
+  assert.equal(openPool(samples).lengths.outputTokens, 100.5);
+});
+
 const [whole] = requests as [Observation];
 const ofTtft = { ...whole, tpotMs: undefined, outputTokens: undefined };
 const ofTpot = { ...whole, ttftMs: undefined };
@@ -56,6 +67,15 @@ test('joinSamples() joins a TTFT and a TPOT in any order, each once', () => {
     [ofTpot, ofTtft],
   ] as const)
     assert.deepEqual(joinSamples([one, other, one]), [whole, one]);
+});
+
+test('joinSamples() joins the two samples of an answer of one token, which has no TPOT', () => {
+  const one = (atMs: number) => ({ ...ofTtft, atMs });
+  const halves = Array.from({ length: 60 }, (_, i) => [one(i), { ...one(i), ttftMs: undefined, outputTokens: 1 }]);
+  assert.deepEqual(
+    joinSamples(halves.flat()),
+    halves.map((_, i) => ({ ...one(i), outputTokens: 1 })),
+  );
 });
 
 const unlike: [title: string, one: Observation, other: Observation][] = [

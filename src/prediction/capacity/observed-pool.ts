@@ -84,7 +84,7 @@ export function* observeInSteps({ model, samples, ...options }: ObservedPoolOpti
   const names = options.servers ?? [...byServer.keys()].sort();
   checkNames(names, byServer);
   for (const [name, own] of byServer) {
-    byServer.set(name, joinSamples(own));
+    byServer.set(name, joinSamples(forgetSharedTimes(own)));
     yield;
   }
   const lengths = chooseLengths([...byServer.values()].flat(), options);
@@ -213,9 +213,25 @@ function refuseFew(server: string, { what, count, least }: FewSamples): Failure 
   );
 }
 
+/** No server gets more requests in a millisecond by itself. */
+const MOST_AT_ONCE = 8;
+
 /**
- * Joins the two samples of a streamed request. The store has one for the TTFT and one for the TPOT, since the first comes long
- * before the second; both have the input and the time of the dispatch. Counted as two requests, half would have no length of an
+ * Leaves out times of day that many samples share. They are when rows without one were stored, or are rounded: taken for times of
+ * arrival, all of these prompts would be computed in the time of the slowest.
+ */
+function forgetSharedTimes(samples: readonly Observation[]): Observation[] {
+  const sharing = Map.groupBy(samples, ({ run, atMs }) => `${run} ${atMs}`);
+  return [...sharing.values()].flatMap((together) =>
+    together.filter(({ ttftMs }) => ttftMs !== undefined).length > MOST_AT_ONCE
+      ? together.map((sample) => ({ ...sample, atMs: undefined }))
+      : together,
+  );
+}
+
+/**
+ * Joins the two samples of a streamed request. The store has one for the TTFT and one for the answer, since the first comes long
+ * before the second; both have the input and the time of the dispatch. That of an answer of one token has neither time. Counted as two requests, half would have no length of an
  * answer, and the span of an answer would begin at the arrival. Samples with both times stay as they are, as do those without a
  * time of day.
  */
@@ -224,7 +240,7 @@ export function joinSamples(samples: readonly Observation[]): Observation[] {
   /** Positions of samples that lack a time, by what they are joined by. */
   const halves = new Map<string, number[]>();
   for (const sample of samples) {
-    if (sample.atMs === undefined || (sample.ttftMs === undefined) === (sample.tpotMs === undefined)) {
+    if (sample.atMs === undefined || (sample.ttftMs !== undefined && sample.tpotMs !== undefined)) {
       joined.push(sample);
       continue;
     }

@@ -72,6 +72,21 @@ test('the capacity of a pool is found from the samples of the store and from a f
   );
 });
 
+test('rows without a time of day show the same capacity from the store as from their file', async () => {
+  const undated = join(folder, 'undated.jsonl');
+  const rows = readFileSync(trace, 'utf8').trim().split('\n');
+  writeFileSync(undated, rows.map((row) => `${JSON.stringify({ ...JSON.parse(row), at: undefined })}\n`).join(''));
+  const own = { TRIVET_DATA_DIR: join(folder, 'undated') };
+  await runTrivet(['model', 'train', '--model', 'm', '--input', trace, '--promote', 'true'], { env: own });
+  await runTrivet(['observe', '--input', undated, '--model', 'm'], { env: own });
+  const limits = ['--output-tokens', '150', '--ttft', '2s', '--tpot', '30', '--json'];
+  const ask = async (...more: string[]) => {
+    const { stdout } = await runTrivet(['model', 'capacity', 'm', ...limits, ...more], { env: own });
+    return (JSON.parse(stdout) as Answer).requestsPerSecond;
+  };
+  assert.equal(await ask(), await ask('--input', undated));
+});
+
 const LIMIT = ['--tpot', '40'];
 const LENGTH = ['--output-tokens', '150'];
 const refusals: [argv: readonly string[], message: RegExp][] = [

@@ -11,7 +11,7 @@ import { countRefusal, type Refusals } from '../formats/read-table.ts';
 import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
-import { createRecordings, type RecordingDates, type Recordings } from './recording-times.ts';
+import { createRecordings, createTimeline, type RecordingDates, type Recordings } from './recording-times.ts';
 import {
   createFieldCounter,
   createFormatOption,
@@ -87,10 +87,16 @@ async function* readDatedRows(options: ReadingOptions, world: World): AsyncGener
   for (const path of options.input.filter((each) => !isStream(each)))
     for await (const row of readReportable(path, { ...options, onIgnoredField: () => {} }, world))
       files.note(path, row);
-  const dates = planDates(files, world);
+  const timeline = createTimeline();
+  const plan = (recordings: Recordings): RecordingDates => {
+    const planned = recordings.plan(world.nowMs(), timeline);
+    remarkAll(planned.remarks);
+    return planned;
+  };
+  const dates = plan(files);
   for (const path of options.input) {
     const rows = readReportable(path, options, world);
-    if (isStream(path)) for await (const row of dateStream(path, rows, world)) yield { path, row };
+    if (isStream(path)) for await (const row of dateStream({ path, rows, plan }, world)) yield { path, row };
     else for await (const row of rows) yield { path, row: dates.date(path, row) };
   }
 }
@@ -109,14 +115,14 @@ async function* readReportable(path: string, options: ReadingOptions, world: Wor
   }
 }
 
-function planDates(recordings: Recordings, world: World): RecordingDates {
-  const dates = recordings.plan(world.nowMs());
-  remarkAll(dates.remarks);
-  return dates;
+interface StreamedRows {
+  readonly path: string;
+  readonly rows: AsyncIterable<ReadRow>;
+  readonly plan: (recordings: Recordings) => RecordingDates;
 }
 
-/** Runs are known at the end of a stream only, and dated as in files. Other rows pass, and count from now at the latest. */
-async function* dateStream(path: string, rows: AsyncIterable<ReadRow>, world: World): AsyncGenerator<ReadRow> {
+/** Runs are known at the end of a stream only, and dated before those of files. Other rows pass, and count from now at the latest. */
+async function* dateStream({ path, rows, plan }: StreamedRows, world: World): AsyncGenerator<ReadRow> {
   const runs = createRecordings();
   const held: ReadRow[] = [];
   let ahead = 0;
@@ -128,7 +134,7 @@ async function* dateStream(path: string, rows: AsyncIterable<ReadRow>, world: Wo
       if ('observation' in row && (row.observation.atMs ?? 0) > world.nowMs()) ahead++;
       yield row;
     }
-  const dates = planDates(runs, world);
+  const dates = plan(runs);
   for (const row of held) yield dates.date(path, row);
   if (ahead > 0)
     remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each counts from when it came`);

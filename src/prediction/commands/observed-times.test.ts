@@ -1,10 +1,11 @@
 /** The times of recordings that are observed: what is learned of a queue depends on the times between its requests. */
 import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { runTrivet } from '../../../test/support/programs/run-trivet.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-observed-times-'));
@@ -111,4 +112,26 @@ for (const [title, firstMs] of [
       assert.ok(rows.at(-1)!.atMs <= Date.now() - 900 && rows.at(-1)!.atMs >= beforeMs - 900);
       assert.match(stderr, /^Recordings with a clock of their own: 2\. They are dated one after the other/m);
     }
+  });
+
+/** A named pipe that gives this text to who reads it. */
+function openPipe(t: TestContext, name: string, text: string): string {
+  const [path, pipe] = [join(folder, `${name}.jsonl`), join(folder, `${name}.pipe`)];
+  writeFileSync(path, text);
+  execFileSync('mkfifo', [pipe]);
+  const writer = spawn('sh', ['-c', 'exec cat "$0" > "$1"', path, pipe]);
+  t.after(() => writer.kill());
+  return pipe;
+}
+
+for (const others of ['a pipe', 'a file'])
+  test(`runs with clocks of their own of ${others} and a pipe do not overlap`, async (t) => {
+    const name = others.replace(' ', '-');
+    const pipe = openPipe(t, name, logRun('a', 0));
+    const other = others === 'a file' ? join(folder, `${name}.jsonl`) : openPipe(t, `${name}-2`, logRun('b', 0));
+    const { stderr } = await run(name, [...LOG, other, pipe]);
+    const gaps = listGaps(listStored(name));
+    assert.deepEqual([gaps.length, gaps.filter((ms) => ms === 500).length], [79, 78]);
+    assert.ok(gaps[39]! > MINUTE_MS, `${gaps[39]}`);
+    assert.match(stderr, /Observe all of them in one command, and not beside live requests/);
   });

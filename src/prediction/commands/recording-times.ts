@@ -9,8 +9,8 @@ import type { Observation } from '../schema/observation.ts';
 /** A recording is a run of a file, or a file without runs. */
 export interface Recordings {
   note(path: string, row: ReadRow): void;
-  /** Returns how the recordings that were noted are dated. */
-  plan(nowMs: number): RecordingDates;
+  /** Returns how the recordings that were noted are dated. All plans of a command share the timeline. */
+  plan(nowMs: number, timeline: Timeline): RecordingDates;
 }
 
 export interface RecordingDates {
@@ -18,6 +18,26 @@ export interface RecordingDates {
   date(path: string, row: ReadRow): ReadRow;
   /** A sentence for each way in which recordings were moved. */
   readonly remarks: readonly string[];
+}
+
+/** The places of recordings with clocks of their own. */
+export interface Timeline {
+  /** Takes a place of this length before all that are taken, and returns its end, which is now at the latest. */
+  take(lengthMs: number, nowMs: number): number;
+}
+
+/** Between two recordings that are dated one after the other: longer than a queue is taken to last between two samples. */
+const PAUSE_MS = 60_000;
+
+export function createTimeline(): Timeline {
+  let freeMs = Number.POSITIVE_INFINITY;
+  return {
+    take(lengthMs, nowMs) {
+      const endMs = Math.min(freeMs, nowMs);
+      freeMs = endMs - lengthMs - PAUSE_MS;
+      return endMs;
+    },
+  };
 }
 
 interface Extent {
@@ -41,9 +61,9 @@ export function createRecordings(): Recordings {
       const known = extents.get(name);
       extents.set(name, known === undefined ? own : unite(known, own));
     },
-    plan(nowMs) {
+    plan(nowMs, timeline) {
       const aheadMs = measureAhead(extents, nowMs);
-      const ownShifts = placeOwnClocks(extents, nowMs);
+      const ownShifts = placeOwnClocks(extents, (lengthMs) => timeline.take(lengthMs, nowMs));
       return {
         remarks: listRemarks(aheadMs, ownShifts.size),
         date: (path, row) => move(row, ownShifts.get(nameRecording(path, row)) ?? -aheadMs),
@@ -78,18 +98,11 @@ function measureAhead(extents: Extents, nowMs: number): number {
   return Math.max(0, extents.values().reduce((latest, { lastMs }) => Math.max(latest, lastMs), 0) - nowMs);
 }
 
-/** Between two recordings that are dated one after the other: longer than a queue is taken to last between two samples. */
-const PAUSE_MS = 60_000;
-
 /** Nothing says when they were. One after the other, in their order, none seems to be the load of another. */
-function placeOwnClocks(extents: Extents, nowMs: number): Shifts {
+function placeOwnClocks(extents: Extents, take: (lengthMs: number) => number): Shifts {
   const shifts = new Map<string, number>();
-  let latestMs = nowMs;
-  for (const [name, { firstMs, lastMs, endMs }] of [...extents].reverse()) {
-    if (lastMs >= FIRST_EPOCH_MS) continue;
-    shifts.set(name, latestMs - endMs);
-    latestMs -= endMs - firstMs + PAUSE_MS;
-  }
+  for (const [name, { firstMs, lastMs, endMs }] of [...extents].reverse())
+    if (lastMs < FIRST_EPOCH_MS) shifts.set(name, take(endMs - firstMs) - endMs);
   return shifts;
 }
 
@@ -101,7 +114,7 @@ function listRemarks(aheadMs: number, ownClocks: number): string[] {
     );
   if (ownClocks > 0)
     remarks.push(
-      `Recordings with a clock of their own: ${ownClocks}. They are dated one after the other, and the last ends now`,
+      `Recordings with a clock of their own: ${ownClocks}. They are dated one after the other, up to now. Observe all of them in one command, and not beside live requests, or they overlap`,
     );
   return remarks;
 }

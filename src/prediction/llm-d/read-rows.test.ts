@@ -21,6 +21,7 @@ const ROW = {
 };
 const ENTRY = { ...ROW, actual_ttft_ms: 120, actual_tpot_ms: 0, timestamp: '2026-08-22T10:00:00.123456789+02:00' };
 const NOW_MS = Date.parse('2026-08-22T08:00:01Z');
+const BATCH = { nowMs: NOW_MS, aheadMs: 0 };
 
 const encode = (body: unknown) => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 
@@ -178,13 +179,13 @@ const observed: [title: string, changes: object, expected: readonly (readonly (n
 for (const [title, changes, expected] of observed)
   test(`toObservation() of ${title} has ${expected.length === 0 ? 'nothing' : 'the times that were observed'}`, async () => {
     const [row] = await readTrainingRows(encode({ entries: [{ ...ENTRY, ...changes }] }));
-    const times = toObservation('m', row!, NOW_MS).map(({ ttftMs, tpotMs, atMs }) => [ttftMs, tpotMs, atMs]);
+    const times = toObservation('m', row!, BATCH).map(({ ttftMs, tpotMs, atMs }) => [ttftMs, tpotMs, atMs]);
     assert.deepEqual(times, expected);
   });
 
 test('toObservation() keeps the load: tokens of both phases together, the phase, the server', async () => {
   const [row] = await readTrainingRows(encode({ entries: [{ ...ENTRY, endpoint: 'pod-1' }] }));
-  const [observation] = toObservation('m', row!, NOW_MS);
+  const [observation] = toObservation('m', row!, BATCH);
   const { inflightTokens, podType, serverIp, kvCacheUsage, prefixCacheScore } = observation!.input;
   assert.deepEqual(
     [inflightTokens, podType, serverIp, kvCacheUsage, prefixCacheScore],
@@ -195,6 +196,6 @@ test('toObservation() keeps the load: tokens of both phases together, the phase,
 test('toObservation() keeps the tokens of both phases in the range of a count', async () => {
   const most = { prefill_tokens_in_flight: 2_147_483_647, decode_tokens_in_flight: 2_147_483_647 };
   const [row] = await readTrainingRows(encode({ entries: [{ ...ENTRY, ...most }] }));
-  const [observation] = toObservation('m', row!, NOW_MS);
+  const [observation] = toObservation('m', row!, BATCH);
   assert.equal(observation!.input.inflightTokens, 2_147_483_647);
 });

@@ -5,6 +5,7 @@
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
+import { measureAhead } from '../observations/event-draft.ts';
 import type { LearningSink } from '../observations/observation-sink.ts';
 import type { Sample } from '../observations/sample-store.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
@@ -52,20 +53,32 @@ async function toObservations(
   nowMs: number,
 ): Promise<Sample['observation'][]> {
   const observations: Sample['observation'][] = [];
+  // All rows move back together, so that the times between their requests stay.
+  const aheadMs = rows.reduce((most, { timestamp }) => Math.max(most, measureAhead(timestamp, nowMs)), 0);
   for (const [index, row] of rows.entries()) {
     if (index > 0 && index % ROWS_A_TURN === 0) await yieldToCalls();
-    observations.push(...toObservation(targetModel, row, nowMs));
+    observations.push(...toObservation(targetModel, row, { nowMs, aheadMs }));
   }
   return observations;
 }
 
+interface BatchTime {
+  readonly nowMs: number;
+  /** By how much the rows of the batch move back. */
+  readonly aheadMs: number;
+}
+
 /** One observation, or none for a row that observed no time. */
-export function toObservation(targetModel: string, row: TrainingRow, nowMs: number): Sample['observation'][] {
+export function toObservation(
+  targetModel: string,
+  row: TrainingRow,
+  { nowMs, aheadMs }: BatchTime,
+): Sample['observation'][] {
   const ttftMs = toObservedMs(row.actualTtftMs);
   const tpotMs = toObservedMs(row.actualTpotMs);
   if (ttftMs === undefined && tpotMs === undefined) return [];
-  // A row that is dated ahead counts from its report, as one without a time.
-  const atMs = row.timestamp >= 0 ? Math.min(row.timestamp, nowMs) : nowMs;
+  // A row that is dated too far ahead counts from its report, as one without a time.
+  const atMs = row.timestamp >= 0 ? Math.max(0, Math.min(row.timestamp - aheadMs, nowMs)) : nowMs;
   return [{ targetModel, input: toInput(row), atMs, ttftMs, tpotMs }];
 }
 

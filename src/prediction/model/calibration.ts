@@ -66,12 +66,24 @@ export function calibrate(predicted: Float64Array, observed: Float64Array): Cali
 
 /**
  * The residual at a level that n residuals reach, from 1/(n+1) to n/(n+1). Beyond the outermost one nothing was measured, so the
- * quantile goes on from it as that of the prior does. One residual has the spread of the prior, and many have their own.
+ * quantile goes on from it as that of a normal distribution does.
  */
 function extendQuantile(sorted: Float64Array, level: number): number {
   const lowest = 1 / (sorted.length + 1);
   const reached = Math.max(lowest, Math.min(1 - lowest, level));
-  return conformalQuantile(sorted, reached) + UNKNOWN_SPREAD * (normalQuantile(level) - normalQuantile(reached));
+  const beyond = normalQuantile(level) - normalQuantile(reached);
+  return conformalQuantile(sorted, reached) + estimateSpread(sorted) * beyond;
+}
+
+/** The spread of the prior counts as much as this many residuals. */
+const PRIOR_RESIDUALS = 5;
+
+/** The standard deviation of residuals, pooled with that of the prior: one has nearly that of the prior, and many have their own. */
+function estimateSpread(residuals: Float64Array): number {
+  const middle = median(residuals);
+  const squares = residuals.reduce((sum, residual) => sum + (residual - middle) ** 2, 0);
+  const variance = (PRIOR_RESIDUALS * UNKNOWN_SPREAD ** 2 + squares) / (PRIOR_RESIDUALS + residuals.length);
+  return Math.min(UNKNOWN_SPREAD, Math.sqrt(variance));
 }
 
 /**

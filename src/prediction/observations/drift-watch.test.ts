@@ -32,6 +32,15 @@ forEachEngine('servers that change raise a drift alarm of the version that learn
   assert.ok(drifted.length > 0);
 });
 
+forEachEngine('a time that a version leaves to the prior raises no drift alarm', async (store) => {
+  const { sink, predictor, drifted } = openSink(store);
+  const twoTpots = rows.map((row, i) => (i < 2 ? row : { ...row, tpotMs: undefined }));
+  predictor.swap('m', trainModel('m@1', tabulate(twoTpots)));
+  await sink.report(reportRows(rows.map((row) => ({ ...row, ttftMs: undefined }))));
+  await sink.report(reportRows(slower.map((row) => ({ ...row, ttftMs: undefined }))));
+  assert.deepEqual(drifted, []);
+});
+
 forEachEngine('another version with other errors is no drift', async (store) => {
   const { sink, predictor, drifted } = openSink(store);
   // Learned from servers three times as slow: its trees are wrong throughout, and its errors do not move.

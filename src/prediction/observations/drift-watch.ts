@@ -1,9 +1,8 @@
-/** Watches the error of the trees and the coverage of the p90, for each target of each trained version, and raises drift alarms. */
+/** Watches the error of the trees and the coverage of the p90, for each target that a version has learned, and raises drift alarms. */
 import { Counter } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector, isNearlyCovered } from '../online/drift.ts';
 import type { Forecast } from '../online/forecasts.ts';
-import { readModelVersion } from '../schema/model-name.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export interface DriftAlarm {
@@ -37,8 +36,6 @@ export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDepend
   });
   const detectors = new Map<string, DriftDetector>();
   return (targetModel, forecast, { target, observedMs, p90Ms }) => {
-    // The prior was not trained on these servers, so it cannot drift from them.
-    if (readModelVersion(forecast.modelId, targetModel) === 0) return;
     // The error of the trees without the mean residuals of servers, which would hide a drift.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const clipped = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));

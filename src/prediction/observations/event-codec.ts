@@ -50,7 +50,7 @@ const readTokens = int32('outputTokens');
 const readTtft: ReadField<EventDraft> = (reader, draft) => {
   draft.ttftMs = reader.readDouble();
 };
-const findTpot: ReadField<EventDraft> = (reader, draft) => {
+const readTpot: ReadField<EventDraft> = (reader, draft) => {
   draft.tpotMs = reader.readDouble();
 };
 
@@ -67,7 +67,7 @@ const readAt: ReadField<EventDraft> = (reader, draft) => {
 const EVENTS: Readonly<Record<number, { kind: EventDraft['kind']; fields: Fields<EventDraft> }>> = {
   10: { kind: 'dispatched', fields: { 10: readRequestId, 18: readTargetModel, 26: readInput, 34: readAt } },
   18: { kind: 'first_token', fields: { 10: readRequestId, 17: readTtft, 26: readAt } },
-  26: { kind: 'finished', fields: { 10: readRequestId, 17: findTpot, 24: readTokens, 34: readAt } },
+  26: { kind: 'finished', fields: { 10: readRequestId, 17: readTpot, 24: readTokens, 34: readAt } },
   34: {
     kind: 'observation',
     fields: {
@@ -76,7 +76,7 @@ const EVENTS: Readonly<Record<number, { kind: EventDraft['kind']; fields: Fields
       26: readInput,
       34: readAt,
       41: readTtft,
-      49: findTpot,
+      49: readTpot,
       56: readTokens,
     },
   },

@@ -128,10 +128,25 @@ function checkText(name: string, value: string): void {
 function checkTime(at: TimestampDraft | undefined, nowMs: number): number {
   if (at === undefined) return nowMs;
   if (at.nanos < 0 || at.nanos > 999_999_999) throw refuse('at', `must have 0 to 999,999,999 nanos, got ${at.nanos}`);
-  const atMs = at.seconds * 1000 + Math.floor(at.nanos / 1_000_000);
+  const atMs = toMilliseconds(at);
   if (!(atMs >= 0) || isTooFarAhead(atMs, nowMs))
     throw refuse('at', 'must not be before 1970 or more than a day ahead');
   return atMs;
+}
+
+function toMilliseconds({ seconds, nanos }: TimestampDraft): number {
+  return seconds * 1000 + Math.floor(nanos / 1_000_000);
+}
+
+/** Returns how far a whole observation is dated ahead; 0 if it is not, or too far. */
+export function readAheadMs({ kind, at }: EventDraft, nowMs: number): number {
+  if (kind !== 'observation' || at === undefined) return 0;
+  return measureAhead(toMilliseconds(at), nowMs);
+}
+
+/** A time that is too far ahead is wrong, and says nothing of the clock of a batch. */
+export function measureAhead(atMs: number, nowMs: number): number {
+  return atMs > nowMs && !isTooFarAhead(atMs, nowMs) ? atMs - nowMs : 0;
 }
 
 export function isTooFarAhead(atMs: number, nowMs: number): boolean {

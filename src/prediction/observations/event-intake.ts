@@ -1,6 +1,8 @@
 /** Accepts the events of one report, and refuses wrong ones one by one. */
 import { isFailure } from '../../errors.ts';
-import { checkDraft, type EventDraft } from './event-draft.ts';
+import type { ObservationEvent } from '../schema/observation-event.ts';
+import { checkDraft, type EventDraft, readAheadMs } from './event-draft.ts';
+import { type EventPace, PACE_COST } from './event-pace.ts';
 import type { EventLane, EventQueue, EventReport, ReportedEvent } from './event-queue.ts';
 
 /** The answer to a report. */
@@ -22,6 +24,8 @@ export interface EventIntakeDependencies {
   readonly nowMs: () => number;
   /** Called when there is a place for the next event, after `reserve` found none. */
   readonly onRoom: () => void;
+  /** By how much the whole observations of a batch move back, since its latest is dated ahead. */
+  readonly aheadMs?: number;
 }
 
 const MAX_REFUSALS = 100;
@@ -115,7 +119,7 @@ export class EventIntake implements EventReport {
     let draft: EventDraft | undefined;
     try {
       draft = read(source);
-      const event = checkDraft(draft, this.#dependencies.nowMs());
+      const event = this.#moveBack(draft, checkDraft(draft, this.#dependencies.nowMs()));
       this.#pending += 1;
       this.#lane.add({ report: this, index, event });
       return true;
@@ -124,6 +128,12 @@ export class EventIntake implements EventReport {
       this.#refuse({ index, requestId: draft?.requestId.slice(0, 256) ?? '', reason: describe(error.message) });
       return false;
     }
+  }
+
+  #moveBack({ at }: EventDraft, event: ObservationEvent): ObservationEvent {
+    const { aheadMs = 0 } = this.#dependencies;
+    if (aheadMs === 0 || at === undefined || event.kind !== 'observation') return event;
+    return { ...event, atMs: Math.max(0, event.atMs - aheadMs) };
   }
 
   /** The refusals of the sink come after those of the checks here. */
@@ -139,6 +149,38 @@ export class EventIntake implements EventReport {
 
   #throwIfFailed(): void {
     if (this.#failure !== undefined) throw this.#failure;
+  }
+}
+
+interface Batch<T> {
+  readonly events: readonly T[];
+  readonly read: (event: T) => EventDraft;
+}
+
+/**
+ * Returns how far the latest whole observation of a batch is dated ahead. All of them move back by this, so that the times between
+ * their requests stay: if each that is ahead counted from its report, prompts would seem to be computed at once.
+ */
+export async function measureBatchAhead<T>(
+  { events, read }: Batch<T>,
+  nowMs: number,
+  pace: EventPace,
+): Promise<number> {
+  let aheadMs = 0;
+  for (const event of events) {
+    await pace(PACE_COST.read);
+    aheadMs = Math.max(aheadMs, readAhead(read, event, nowMs));
+  }
+  return aheadMs;
+}
+
+/** An event that cannot be read is refused when it is taken. */
+function readAhead<T>(read: Batch<T>['read'], event: T, nowMs: number): number {
+  try {
+    return readAheadMs(read(event), nowMs);
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return 0;
   }
 }
 

@@ -4,6 +4,8 @@ import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
+import type { LatencyModel } from '../model/model.ts';
+import { hasLearned } from '../online/early-physics.ts';
 import type { Forecast } from '../online/forecasts.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { forecastP90Ms } from '../online/target-predictor.ts';
@@ -55,9 +57,16 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
     observed.inc({ model: labelOf(model), target });
     const server = Buffer.from(live.servers.addressOf(forecast.key.server) ?? []).toString();
     onAnswered?.({ ...answered, server, p90Ms, observedMs, nowMs: world.nowMs() });
-    // A version that was replaced while the request was under way needs no alarm: it would set off another training.
-    if (forecast.modelId === live.model.id) watchDrift(model, forecast, { target, observedMs, p90Ms });
+    if (canDrift(live.model, forecast, target)) watchDrift(model, forecast, { target, observedMs, p90Ms });
   };
+}
+
+/**
+ * A version that was replaced while the request was under way needs no alarm: it would set off another training. The prior was
+ * not trained on these servers, so it cannot drift from them, and fitting it to their reports moves its errors.
+ */
+function canDrift(model: LatencyModel, { modelId }: Forecast, target: PredictionTarget): boolean {
+  return modelId === model.id && hasLearned(model, target);
 }
 
 function toAnsweredRow(targetModel: string, forecast: Forecast, target: PredictionTarget) {

@@ -17,7 +17,6 @@ import { type JoinedSample, joinEvents } from './observation-store.ts';
 import {
   createRememberedRequests,
   type DispatchedInput,
-  type KnownTimes,
   type RememberedRequests,
   readHistoryAsOf,
 } from './remembered-requests.ts';
@@ -71,12 +70,6 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
     }
   }
 
-  function moveHistories({ joined, samples }: JoinedReport): void {
-    const knownMs = world.nowMs();
-    const timesOf = joinTimes(samples);
-    for (const event of joined) remembered.moveHistory(event, { knownMs, times: timesOf.get(event.requestId) });
-  }
-
   return {
     learn: (observations) => learnAll(observations.map((observation) => ({ requestId: '', observation }))),
     // A sample that is learned must find the forecast of its own dispatch, and histories must not be newer than it.
@@ -88,7 +81,7 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       await pace(PACE_COST.report);
       await rememberDispatches(report.joined);
       await learnAll(listLearnable(report));
-      moveHistories(report);
+      moveHistories(remembered, report, world.nowMs());
       const all = [...impossible, ...report.refusals].sort((one, other) => one.index - other.index);
       return { accepted: events.length - all.length, refusals: all };
     },
@@ -192,6 +185,8 @@ interface ReportedEvent {
 interface JoinedReport {
   readonly joined: readonly ObservationEvent[];
   readonly samples: readonly JoinedSample[];
+  /** Requests whose end was reported before their dispatch. */
+  readonly ended: ReadonlySet<string>;
   readonly refusals: readonly EventRefusal[];
 }
 
@@ -199,7 +194,7 @@ async function joinReported(
   { store, world }: ObservationSinkDependencies,
   reported: readonly ReportedEvent[],
 ): Promise<JoinedReport> {
-  const { samples, refusals } = await joinEvents(store, {
+  const { samples, refusals, ended } = await joinEvents(store, {
     events: reported.map(({ event }) => event),
     sampleIds: await store.makeIds(2 * reported.length),
     nowMs: world.nowMs(),
@@ -207,6 +202,7 @@ async function joinReported(
   const refused = new Set(refusals.map(({ index }) => index));
   return {
     samples,
+    ended: new Set(ended),
     refusals: refusals.map(({ index, reason }) => ({ index: reported[index]!.index, reason })),
     joined: reported.filter((_, position) => !refused.has(position)).map(({ event }) => event),
   };
@@ -218,14 +214,23 @@ function listLearnable({ joined, samples }: JoinedReport): LearnableRow[] {
   return samples.map((sample) => (whole.has(sample.requestId) ? { ...sample, requestId: '' } : sample));
 }
 
-/** The times of each request among these samples, which have one each. */
-function joinTimes(samples: readonly JoinedSample[]): ReadonlyMap<string, KnownTimes> {
-  const timesOf = new Map<string, KnownTimes>();
-  for (const { requestId, observation } of samples) {
-    const { ttftMs = timesOf.get(requestId)?.ttftMs, tpotMs = timesOf.get(requestId)?.tpotMs } = observation;
-    timesOf.set(requestId, { ttftMs, tpotMs });
+function moveHistories(
+  remembered: RememberedRequests,
+  { joined, samples, ended }: JoinedReport,
+  knownMs: number,
+): void {
+  const ttfts = listTtfts(samples);
+  for (const event of joined) {
+    const { requestId } = event;
+    remembered.moveHistory(event, { knownMs, ttftMs: ttfts.get(requestId), hasEnded: ended.has(requestId) });
   }
-  return timesOf;
+}
+
+/** The time to first token of each request that has one among these samples. */
+function listTtfts(samples: readonly JoinedSample[]): ReadonlyMap<string, number> {
+  return new Map(
+    samples.flatMap(({ requestId, observation: { ttftMs } }) => (ttftMs === undefined ? [] : [[requestId, ttftMs]])),
+  );
 }
 
 /** Events with times that cannot be true are refused before they are joined. */

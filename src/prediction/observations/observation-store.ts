@@ -16,6 +16,7 @@ interface Pending {
   readonly ttft_ms: number | null;
   readonly tpot_ms: number | null;
   readonly output_tokens: number | null;
+  readonly has_finished: number;
 }
 
 // Each of these changes a request's row only when the event is new to it. If no row is returned, the event is a repetition.
@@ -26,14 +27,14 @@ const addDispatchSql = statement<Pending>(
    ON CONFLICT (request_id) DO UPDATE SET target_model = excluded.target_model, input = excluded.input,
      at_ms = excluded.at_ms, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.input IS NULL
-   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens`,
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens, has_finished`,
 );
 const addFirstTokenSql = statement<Pending>(
   'pending-add-first-token',
   `INSERT INTO pending_requests (request_id, at_ms, ttft_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 0, $4)
    ON CONFLICT (request_id) DO UPDATE SET ttft_ms = excluded.ttft_ms, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.ttft_ms IS NULL
-   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens`,
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens, has_finished`,
 );
 const addFinishSql = statement<Pending>(
   'pending-add-finish',
@@ -42,7 +43,7 @@ const addFinishSql = statement<Pending>(
    ON CONFLICT (request_id) DO UPDATE SET tpot_ms = excluded.tpot_ms, output_tokens = excluded.output_tokens,
      has_finished = 1, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.has_finished = 0
-   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens`,
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms, output_tokens, has_finished`,
 );
 const addWholeSql = statement<{ request_id: string }>(
   'pending-add-whole',
@@ -80,6 +81,8 @@ export interface JoinedSample extends Sample {
 export interface Joined {
   readonly refusals: readonly EventRefusal[];
   readonly samples: readonly JoinedSample[];
+  /** Requests whose end was reported before their dispatch, which is one of the events. */
+  readonly ended: readonly string[];
 }
 
 export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProcedure(
@@ -88,24 +91,30 @@ export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProc
   async (tx, { events, sampleIds, nowMs }) => {
     const refusals: EventRefusal[] = [];
     const samples: JoinedSample[] = [];
+    const ended: string[] = [];
     for (const [index, event] of events.entries()) {
       const joined = await joinEvent(tx, dateByReport(event, nowMs), nowMs);
       if (typeof joined === 'string') {
         refusals.push({ index, reason: joined });
         continue;
       }
-      for (const [i, observation] of joined.entries()) {
+      if (event.kind === 'dispatched' && joined.hasFinished) ended.push(event.requestId);
+      for (const [i, observation] of joined.observations.entries()) {
         const sample = { id: sampleIds[2 * index + i]!, requestId: event.requestId, observation };
         const step = insertSampleStatement(sample);
         await tx.run(step.statement, step.parameters);
         samples.push(sample);
       }
     }
-    return { refusals, samples };
+    return { refusals, samples, ended };
   },
 );
 
-type Observations = readonly Sample['observation'][];
+interface JoinedEvent {
+  /** The event completes these. */
+  readonly observations: readonly Sample['observation'][];
+  readonly hasFinished: boolean;
+}
 
 /**
  * An event that is dated ahead counts from its report. Otherwise the rows of a caller whose clock is ahead would be the newest
@@ -115,8 +124,8 @@ function dateByReport<Event extends ObservationEvent>(event: Event, nowMs: numbe
   return event.atMs <= nowMs ? event : { ...event, atMs: nowMs };
 }
 
-/** Returns the observations that this event completes, or why it is refused. */
-async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<Observations | string> {
+/** Returns why the event is refused if it is. */
+async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<JoinedEvent | string> {
   switch (event.kind) {
     case 'dispatched':
       return await joinDispatch(tx, event, nowMs);
@@ -162,7 +171,7 @@ async function joinWhole(tx: Transaction, event: EventOf<'observation'>, nowMs: 
     const [added] = await tx.run(addWholeSql, row);
     if (added === undefined) return `request_id "${requestId}" was reported already`;
   }
-  return [{ targetModel, input, history, atMs, ttftMs, tpotMs, outputTokens }];
+  return { observations: [{ targetModel, input, history, atMs, ttftMs, tpotMs, outputTokens }], hasFinished: true };
 }
 
 /** The input of a request as one text; missing values of the history are null. */
@@ -186,9 +195,11 @@ interface Times {
   readonly outputTokens?: number | undefined;
 }
 
-/** Returns no sample until the dispatch is known, which has the load of the server. */
-function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs, outputTokens }: Times): Observations {
-  if (target_model === null || input === null) return [];
+/** Makes no sample until the dispatch is known, which has the load of the server. */
+function observe(pending: Pending, { ttftMs, tpotMs, outputTokens }: Times): JoinedEvent {
+  const { target_model, input, at_ms } = pending;
+  const hasFinished = pending.has_finished === 1;
+  if (target_model === null || input === null) return { observations: [], hasFinished };
   const base = {
     targetModel: target_model,
     ...decodeDispatch(input),
@@ -196,10 +207,13 @@ function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs, outp
     ttftMs: undefined,
     tpotMs: undefined,
   };
-  return [
+  // An answer of one token has no TPOT, and its length counts in the mean length of answers.
+  const hasAnswer = tpotMs !== null || outputTokens === 1;
+  const observations = [
     ...(ttftMs === null ? [] : [{ ...base, ttftMs }]),
-    ...(tpotMs === null ? [] : [{ ...base, tpotMs, outputTokens }]),
+    ...(hasAnswer ? [{ ...base, tpotMs: tpotMs ?? undefined, outputTokens }] : []),
   ];
+  return { observations, hasFinished };
 }
 
 export async function joinEvents(store: Store, input: JoinInput): Promise<Joined> {

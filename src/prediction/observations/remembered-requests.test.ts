@@ -163,6 +163,7 @@ const laterDispatches: [title: string, reports: Parameters<ReturnType<typeof ope
   ['its first token of the same report', [[firstToken('a', 200), dispatched('a', 1000)]]],
   ['its first token and its end', [[firstToken('a', 200), finishedA], [dispatched('a', 1000)]]],
   ['its end', [[finishedA], [dispatched('a', 1000)]]],
+  ['its end without a TPOT', [[{ ...finishedA, tpotMs: undefined, outputTokens: 1 }], [dispatched('a', 1000)]]],
 ];
 for (const [title, reports] of laterDispatches)
   forEachEngine(`a request whose dispatch is reported after ${title} does not wait`, async (store) => {

@@ -33,14 +33,10 @@ export interface RememberedRequests {
 export interface EventReport {
   /** When the event was reported. */
   readonly knownMs: number;
-  /** What else is known of its request by then. */
-  readonly times?: KnownTimes | undefined;
-}
-
-/** The times of a request that the join in the store has found. */
-export interface KnownTimes {
+  /** The first token of its request, if that was reported by then. */
   readonly ttftMs?: number | undefined;
-  readonly tpotMs?: number | undefined;
+  /** The end of its request was reported before its dispatch. */
+  readonly hasEnded: boolean;
 }
 
 /** Older ones are forgotten: when their time is reported, they are predicted again as of their dispatch. */
@@ -69,19 +65,19 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
     add({ requestId, targetModel, atMs }, forecast) {
       remembered.set(requestId, { forecast, targetModel, atMs });
     },
-    moveHistory(event, { knownMs, times }) {
+    moveHistory(event, { knownMs, ttftMs, hasEnded }) {
       const { kind, requestId } = event;
       if (kind === 'observation') return moveByObservation(predictor, event, knownMs);
       const request = remembered.get(requestId);
       if (request === undefined) return;
       if (kind === 'finished') return forget(requestId, knownMs);
       const history = openHistory(request, knownMs);
-      const endWait = (ttftMs: number) => history.firstToken(requestId, Math.min(knownMs, request.atMs + ttftMs));
+      const endWait = (afterMs: number) => history.firstToken(requestId, Math.min(knownMs, request.atMs + afterMs));
       if (kind === 'first_token') return endWait(event.ttftMs);
       const atMs = Math.min(knownMs, event.atMs);
       history.dispatch(requestId, { atMs, tokens: countComputedTokens(event.input) });
-      if (times?.ttftMs !== undefined) endWait(times.ttftMs);
-      if (times?.tpotMs !== undefined) forget(requestId, knownMs);
+      if (ttftMs !== undefined) endWait(ttftMs);
+      if (hasEnded) forget(requestId, knownMs);
       if (remembered.size > MAX_REMEMBERED) forget(remembered.keys().next().value!, knownMs);
     },
   };

@@ -77,7 +77,8 @@ export function listUnlearned(model: LatencyModel): PredictionTarget[] {
   return PREDICTION_TARGETS.filter((target) => !hasLearned(model, target));
 }
 
-function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): boolean {
+/** Whether a target was trained or imported. If not, a prior answers it. */
+export function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): boolean {
   const model = pooled[target];
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }

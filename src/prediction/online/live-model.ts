@@ -17,7 +17,7 @@ import { createForecasts, type Forecast } from './forecasts.ts';
 import { createMoments, readKnown } from './known-before.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import type { Observed } from './moments/moment-ring.ts';
-import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
+import { createPodTypeNumbers, type PodTypeNumbers } from './names/pod-type-numbers.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { beginAgain, beginWithoutRestored, estimateRows, type ReplayedParts, type RowEstimates } from './replay.ts';
 import { createResidualTracker, type ServerKey } from './residual-tracker.ts';

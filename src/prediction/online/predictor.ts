@@ -13,6 +13,7 @@ import {
   viewColumns,
 } from '../schema/columns.ts';
 import { createLiveModel, type LiveModel, type StatisticColumns } from './live-model.ts';
+import { createUntrainedModels } from './names/untrained-models.ts';
 
 export interface SwappablePredictor extends Predictor, BatchPredictor {
   /** Serves this model from the next call on; undefined goes back to the prior. Weights, quantiles and histories stay; residuals of servers are computed again from the newest rows. */
@@ -23,63 +24,71 @@ export interface SwappablePredictor extends Predictor, BatchPredictor {
   live(targetModel: string): LiveModel;
   /** The name under which that live model is saved: SHARED_NAME for the one that target models share. */
   liveNameOf(targetModel: string): string;
+  /** Calls the listener with each name whose live model is dropped: the name was not used for long, and its place is needed. */
+  onForget(listener: (targetModel: string) => void): void;
   /** The names that are served, with their version ids. */
   list(): { readonly targetModel: string; readonly id: string }[];
 }
 
-/** Target models without a model of their own that may keep a live state: callers may send any name. The others share one. */
-const MAX_UNTRAINED = 256;
 /** No report may name it: a target model is never empty. */
 export const SHARED_NAME = '';
 /** Most rows that are predicted at once, since evaluators keep room for the largest call. */
 const ROWS_AT_ONCE = 4096;
 
 export function createPredictor(world: Pick<World, 'nowMs'> = realWorld): SwappablePredictor {
-  const models = new Map<string, LiveModel>();
-  const trained = new Set<string>();
   const prior = createPriorModel();
-  const untrained = createLiveModel(prior, world);
+  const trained = new Map<string, LiveModel>();
+  const untrained = createUntrainedModels(() => createLiveModel(prior, world), world);
+  const shared = createLiveModel(prior, world);
+  const find = (targetModel: string) => trained.get(targetModel) ?? untrained.find(targetModel);
 
   /** The live model of a name that is trained from now on. */
   function openTrained(targetModel: string): LiveModel {
-    const live = models.get(targetModel) ?? createLiveModel(prior, world);
-    models.set(targetModel, live);
+    const known = find(targetModel);
+    if (known !== undefined) return known;
+    const live = createLiveModel(prior, world);
+    untrained.set(targetModel, live);
     return live;
+  }
+
+  function setTrained(targetModel: string, live: LiveModel): void {
+    untrained.delete(targetModel);
+    trained.set(targetModel, live);
   }
 
   return {
     async swapBetweenCalls(targetModel, model) {
       const live = openTrained(targetModel);
       for (const _ of live.prepareSwap(model)) await yieldToCalls();
-      trained.add(targetModel);
+      setTrained(targetModel, live);
     },
     swap(targetModel, model) {
       if (model !== undefined) {
-        openTrained(targetModel).replaceModel(model);
-        trained.add(targetModel);
-        return;
+        const live = openTrained(targetModel);
+        live.replaceModel(model);
+        return setTrained(targetModel, live);
       }
-      models.get(targetModel)?.replaceModel(prior);
+      const live = trained.get(targetModel);
+      if (live === undefined) return;
+      live.replaceModel(prior);
       trained.delete(targetModel);
+      untrained.set(targetModel, live);
     },
-    liveNameOf: (targetModel) => (models.has(targetModel) ? targetModel : SHARED_NAME),
+    liveNameOf: (targetModel) => (trained.has(targetModel) || untrained.has(targetModel) ? targetModel : SHARED_NAME),
+    onForget: (listener) => untrained.onForget(listener),
     live(targetModel) {
-      const known = models.get(targetModel);
-      if (known !== undefined) return known;
-      if (targetModel === SHARED_NAME || models.size - trained.size >= MAX_UNTRAINED) return untrained;
-      const live = createLiveModel(prior, world);
-      models.set(targetModel, live);
-      return live;
+      if (targetModel === SHARED_NAME) return shared;
+      return trained.get(targetModel) ?? untrained.ensure(targetModel) ?? shared;
     },
     hasModel: (targetModel) => trained.has(targetModel),
-    list: () => [...trained].map((targetModel) => ({ targetModel, id: models.get(targetModel)!.model.id })),
+    list: () => [...trained].map(([targetModel, live]) => ({ targetModel, id: live.model.id })),
     predict(targetModel, columns, predicted) {
-      const live = models.get(targetModel) ?? untrained;
+      const live = find(targetModel) ?? shared;
       live.predict(columns, predicted);
       return live.model.id;
     },
     predictBatch(targetModel, columns, statistics) {
-      const live = models.get(targetModel) ?? untrained;
+      const live = find(targetModel) ?? shared;
       const outputs = statistics.map((statistic) => ({ statistic, predicted: createPredicted(columns.count) }));
       for (let start = 0; start < columns.count; start += ROWS_AT_ONCE)
         predictPart(live, { columns, start, end: Math.min(columns.count, start + ROWS_AT_ONCE) }, outputs);

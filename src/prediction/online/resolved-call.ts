@@ -2,7 +2,7 @@
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import type { LiveSlot } from './live-slot.ts';
-import type { PodTypeNumbers } from './pod-type-numbers.ts';
+import type { PodTypeNumbers } from './names/pod-type-numbers.ts';
 import type { Batch } from './slot-batch.ts';
 import type { SlotTable } from './slot-table.ts';
 

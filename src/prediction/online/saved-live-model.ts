@@ -28,6 +28,13 @@ export interface SavedServer {
   readonly address: string;
   readonly means: SavedMeans;
   readonly slots: readonly SavedSlot<SavedServerTarget>[];
+  /** Kept rows that are older than those of `recent`, oldest first. Older releases neither wrote nor read them. */
+  readonly rows?: readonly SavedServerRow[];
+}
+
+/** The times of one request. */
+interface SavedServerRow extends Pick<SavedRow, 'podType' | 'metrics'> {
+  readonly times: Readonly<Partial<Record<PredictionTarget, number>>>;
 }
 
 export interface SavedTarget {
@@ -70,20 +77,18 @@ export interface LiveModelState {
   readonly slots: ReadonlyMap<string, Readonly<Record<PredictionTarget, TargetPredictor>>>;
 }
 
-/** Further ones would be most of a state, which is written every ten seconds. */
+/** Further ones are saved with their servers, which are written in steps. */
 const SAVED_ROWS = 512;
 
 export function saveLiveModel(state: LiveModelState): SavedLiveModel {
   const { podTypes, tracker, recent } = state;
+  const rows = recent.list();
   return {
     podTypes: [...podTypes],
     state: tracker.save(),
-    recent: recent
-      .list()
-      .slice(-SAVED_ROWS)
-      .map((row) => saveRow(row, tracker)),
+    recent: rows.slice(-SAVED_ROWS).map((row) => saveRow(row, tracker)),
     slots: saveSlots(state, saveTarget),
-    servers: saveServers(state),
+    servers: saveServers(state, rows.slice(0, -SAVED_ROWS)),
   };
 }
 
@@ -118,9 +123,24 @@ function saveServerTarget({ weights, intervals }: TargetPredictor, server: numbe
   return { trust: weights.saveServer(server), corrections: intervals.ofServers.saveServer(server) };
 }
 
-function* saveServers(state: LiveModelState): Generator<SavedServer> {
-  for (const { server, ...means } of listServerMeans(state.tracker))
-    yield { ...means, slots: saveSlots(state, (target) => saveServerTarget(target, server)) };
+function* saveServers(state: LiveModelState, older: readonly RecentRow[]): Generator<SavedServer> {
+  const rowsOf = Map.groupBy(older, ({ key }) => key.server);
+  for (const { server, ...means } of listServerMeans(state.tracker)) {
+    const slots = saveSlots(state, (target) => saveServerTarget(target, server));
+    yield { ...means, slots, rows: saveServerRows(rowsOf.get(server) ?? []) };
+  }
+}
+
+/** Both times of a request have the same metrics, which are written once. */
+function saveServerRows(rows: readonly RecentRow[]): SavedServerRow[] {
+  const byMetrics = Map.groupBy(rows, ({ metrics }) => metrics);
+  return [...byMetrics].map(([metrics, times]) => {
+    return {
+      metrics,
+      podType: times[0]!.podType,
+      times: Object.fromEntries(times.map(({ target, observedMs }) => [target, observedMs])),
+    };
+  });
 }
 
 /** The means of the residuals of each server, without what else is known of it. */
@@ -134,28 +154,40 @@ export function* listServerMeans(
 }
 
 /** Every pod type that was saved must be registered by now. Slots that are not open are left out. */
-export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, recent, slots }: LiveModelState): void {
+export function restoreLiveModel(saved: SavedLiveModel, state: LiveModelState): void {
+  const { tracker, recent, slots } = state;
   const { servers } = tracker;
+  const readRows = createRowReader(state);
   tracker.restore(saved.state);
   for (const { podType, ttft, tpot } of saved.slots) {
     restoreTarget(slots.get(podType)?.ttft, ttft);
     restoreTarget(slots.get(podType)?.tpot, tpot);
   }
-  for (const { address, means, slots: ofServer } of saved.servers) {
+  const older: RecentRow[] = [];
+  for (const { address, means, slots: ofServer, rows = [] } of saved.servers) {
     const server = servers.ensure(Buffer.from(address));
     tracker.restoreServer(server, means);
     for (const { podType, ttft, tpot } of ofServer) {
       restoreServerTarget(slots.get(podType)?.ttft, server, ttft);
       restoreServerTarget(slots.get(podType)?.tpot, server, tpot);
     }
+    for (const row of rows) older.push(...readRows(address, row));
   }
-  const rows = saved.recent.map(({ address, metrics, ...row }): RecentRow => {
+  const newest = saved.recent.flatMap(({ address, target, observedMs, ...row }) =>
+    readRows(address, { ...row, times: { [target]: observedMs } }),
+  );
+  replaceRestored(recent, [...older, ...newest]);
+}
+
+function createRowReader({ podTypes, tracker: { servers } }: LiveModelState) {
+  return (address: string, { metrics, podType, times }: SavedServerRow): RecentRow[] => {
     const server = servers.ensure(Buffer.from(address));
+    const key = { server, address: servers.addressOf(server), podType: numberOfPodType(podTypes, podType) };
     const numbers = metrics.map((value) => value ?? Number.NaN);
-    const key = { server, address: servers.addressOf(server), podType: numberOfPodType(podTypes, row.podType) };
-    return { ...row, metrics: numbers, key, isRestored: true };
-  });
-  replaceRestored(recent, rows);
+    return Object.entries(times).map(([target, observedMs]) => {
+      return { key, podType, metrics: numbers, target: target as PredictionTarget, observedMs, isRestored: true };
+    });
+  };
 }
 
 /** A process that lost touch restores while it serves: its own rows stay, and those that it saved itself are in the state too. */

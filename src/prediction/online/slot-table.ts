@@ -11,7 +11,7 @@ import {
   type LiveSlot,
   type SlotModel,
 } from './live-slot.ts';
-import type { PodTypeNumbers } from './pod-type-numbers.ts';
+import type { PodTypeNumbers } from './names/pod-type-numbers.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
 
 export interface SlotTable {

@@ -11,11 +11,16 @@ const saveStateSql = statement(
    SET saved_at_ms = excluded.saved_at_ms, sequence = excluded.sequence, content = excluded.content
    WHERE live_states.sequence <= excluded.sequence`,
 );
-// Lists as many states as there are models with a live model of their own, and the one that the others share.
+// Lists as many states as there are models with a live model of their own (MOST_STATES), and the one that the others share.
 const listStatesSql = statement<{ target_model: string; sequence: number; content: string }>(
   'live-state-list',
   `SELECT target_model, sequence, content FROM live_states
    ORDER BY CASE WHEN target_model = $1 THEN 0 ELSE 1 END, saved_at_ms DESC LIMIT 257`,
+);
+
+const deleteStateSql = statement(
+  'live-state-delete',
+  'DELETE FROM live_states WHERE target_model = $1 AND saved_at_ms = $2',
 );
 
 const listSavedSql = statement<{ target_model: string; saved_at_ms: number; sequence: number }>(
@@ -60,6 +65,19 @@ export async function listSavedStates(store: Store): Promise<ReadonlyMap<string,
   const rows = await store.read(listSavedSql);
   return new Map(
     rows.map(({ target_model: name, saved_at_ms: savedAtMs, sequence }) => [name, { savedAtMs, sequence }]),
+  );
+}
+
+/** As many names have a state of their own that a restart reads. */
+const MOST_STATES = 256;
+
+/** Deletes states that a restart would not read, unless they were saved again since they were listed. */
+export async function deleteUnreadStates(store: Store, saved: ReadonlyMap<string, SavedAt>): Promise<void> {
+  const ofNames = [...saved].filter(([name]) => name !== SHARED_NAME);
+  const unread = ofNames.sort(([, one], [, other]) => other.savedAtMs - one.savedAtMs).slice(MOST_STATES);
+  if (unread.length === 0) return;
+  await store.writeAll(
+    unread.map(([name, { savedAtMs }]) => ({ statement: deleteStateSql, parameters: [name, savedAtMs] })),
   );
 }
 

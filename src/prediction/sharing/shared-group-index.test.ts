@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createPriorModel, createTargetPrior } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
-import { createSharedGroupIndex, MAX_EVENT_KEYS } from './shared-group-index.ts';
+import { addObserved } from './shared-group.ts';
+import { countEventsOfMeans, createSharedGroupIndex, MAX_EVENT_KEYS } from './shared-group-index.ts';
 
 function openIndex(live = createLiveModel(createPriorModel())) {
   const removed: string[] = [];
@@ -70,4 +71,46 @@ test('servers that are forgotten remove no group of an index that was closed', (
   for (let i = 0; i < live.servers.capacity; i++) live.servers.ensure(Buffer.from(`other ${i}`));
   assert.deepEqual(open.removed.sort(), ['server', 'server means']);
   assert.deepEqual(closed.removed, []);
+});
+
+test('means are counted once for each owner, however many events changed them', () => {
+  const live = createLiveModel(createPriorModel());
+  const servers = ['a', 'b', 'unknown'].map((name) =>
+    name === 'unknown' ? -1 : live.servers.ensure(Buffer.from(name)),
+  );
+  const events = servers.flatMap((server, i) =>
+    Array.from({ length: 3 + i }, () => ({
+      key: { server, podType: i },
+      podType: `pod ${i}`,
+      target: 'ttft' as const,
+    })),
+  );
+  const counted = [...countEventsOfMeans(live.learning, events)].map(([name, count]) => [
+    name.kind,
+    name.slot ?? name.server,
+    count,
+  ]);
+  assert.deepEqual(counted, [
+    ['model means', '', 12],
+    ['pod type means', '', 3],
+    ['pod type means', 'pod 1', 4],
+    ['pod type means', 'pod 2', 5],
+    ['server means', 'a', 3],
+    ['server means', 'b', 4],
+  ]);
+  assert.deepEqual([...countEventsOfMeans(live.learning, [])], []);
+});
+
+test('means that begin again stay in the index without events', () => {
+  const live = createLiveModel(createPriorModel());
+  const { groups, list, removed } = openIndex(live);
+  const listed = list(live.servers.ensure(Buffer.from('s')), 'x');
+  for (const each of listed) addObserved(each, 1);
+  groups.resetMeans('tpot');
+  assert.equal(removed.length, 0);
+  groups.resetMeans('ttft');
+  assert.deepEqual(removed.sort(), ['model means', 'pod type means', 'server means']);
+  const pending = listed.filter(({ unsent }) => unsent.events > 0).map(({ name }) => name.kind);
+  assert.deepEqual(pending, ['slot', 'server']);
+  for (const each of listed) assert.equal(groups.find(each.name), each);
 });

@@ -3,7 +3,7 @@ import type { LearningState, LiveModel } from '../online/live-model.ts';
 import type { ServerKey } from '../online/residual-tracker.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
-import { createSharedGroup, type SharedGroup } from './shared-group.ts';
+import { createSharedGroup, resetGroup, type SharedGroup } from './shared-group.ts';
 import { type GroupName, isMeans, openGroup } from './sum-groups.ts';
 
 export interface ObservedEvent {
@@ -18,7 +18,7 @@ export interface SharedGroupIndex {
   /** The groups that an event changes. */
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
   /** Must be called when a target is predicted otherwise, because its means of residuals then begin again. */
-  removeMeans(target: PredictionTarget): void;
+  resetMeans(target: PredictionTarget): void;
   /** Must be called when the index is no longer used: the live model would keep it. */
   close(): void;
 }
@@ -32,6 +32,7 @@ export function createSharedGroupIndex(
   onRemove: (group: SharedGroup) => void,
 ): SharedGroupIndex {
   const groups = new Map<string, SharedGroup>();
+  const means: Record<PredictionTarget, Set<SharedGroup>> = { ttft: new Set(), tpot: new Set() };
   const ofServers = new Map<string, Set<SharedGroup>>();
   const ofEvents = new Map<string, readonly SharedGroup[]>();
   const stopForgetting = servers.onForget((server) => {
@@ -48,6 +49,7 @@ export function createSharedGroupIndex(
     for (const each of removed) {
       groups.delete(keyOf(each.name));
       ofServers.get(each.name.server)?.delete(each);
+      means[each.name.target].delete(each);
       onRemove(each);
     }
   }
@@ -58,6 +60,7 @@ export function createSharedGroupIndex(
     if (known !== undefined) return known;
     const each = createSharedGroup(name, openGroup(learning, name));
     groups.set(key, each);
+    if (isMeans(name.kind)) means[name.target].add(each);
     if (name.server !== '') ofServers.set(name.server, (ofServers.get(name.server) ?? new Set()).add(each));
     return each;
   }
@@ -75,8 +78,10 @@ export function createSharedGroupIndex(
       ofEvents.set(eventKey, moved);
       return moved;
     },
-    removeMeans: (target) =>
-      removeAll(groups.values().filter(({ name }) => isMeans(name.kind) && name.target === target)),
+    resetMeans(target) {
+      ofEvents.clear();
+      for (const each of means[target]) onRemove(resetGroup(each));
+    },
     close() {
       stopForgetting();
       stopClosing();
@@ -92,15 +97,39 @@ function addressOf({ tracker }: LearningState, server: number): string {
   return Buffer.from(tracker.servers.addressOf(server) ?? []).toString();
 }
 
-function nameGroups(learning: LearningState, { key, podType, target }: ObservedEvent): GroupName[] {
+function nameModelMeans({ target }: ObservedEvent): GroupName {
+  return { kind: 'model means', target, slot: null, server: '' };
+}
+
+function namePodTypeMeans({ key, podType, target }: ObservedEvent): GroupName {
+  return { kind: 'pod type means', target, slot: key.podType === 0 ? null : normalizePodType(podType), server: '' };
+}
+
+function nameServerMeans(learning: LearningState, { key, target }: ObservedEvent): GroupName {
+  return { kind: 'server means', target, slot: null, server: addressOf(learning, key.server) };
+}
+
+/** The means that these events of one target change, each with the number of its events. */
+export function* countEventsOfMeans(
+  learning: LearningState,
+  events: readonly ObservedEvent[],
+): Generator<readonly [means: GroupName, events: number]> {
+  if (events[0] !== undefined) yield [nameModelMeans(events[0]), events.length];
+  for (const [, ofPodType] of Map.groupBy(events, ({ key }) => key.podType))
+    yield [namePodTypeMeans(ofPodType[0]!), ofPodType.length];
+  for (const [server, ofServer] of Map.groupBy(events, ({ key }) => key.server))
+    if (server !== -1) yield [nameServerMeans(learning, ofServer[0]!), ofServer.length];
+}
+
+function nameGroups(learning: LearningState, event: ObservedEvent): GroupName[] {
+  const { key, podType, target } = event;
   const slot = learning.slotKeyOf(podType);
-  const group = { target, slot: null, server: '' };
   const common: GroupName[] = [
-    { ...group, kind: 'model means' },
-    { ...group, kind: 'pod type means', slot: key.podType === 0 ? null : normalizePodType(podType) },
-    { ...group, kind: 'slot', slot },
+    nameModelMeans(event),
+    namePodTypeMeans(event),
+    { kind: 'slot', target, slot, server: '' },
   ];
   if (key.server === -1) return common;
-  const server = addressOf(learning, key.server);
-  return [...common, { ...group, kind: 'server means', server }, { ...group, kind: 'server', slot, server }];
+  const means = nameServerMeans(learning, event);
+  return [...common, means, { kind: 'server', target, slot, server: means.server }];
 }

@@ -51,16 +51,21 @@ export function createSharedGroup(name: GroupName, group: SumGroup): SharedGroup
   return { name, group, base: undefined, sent: NO_EVENTS, unsent: NO_EVENTS };
 }
 
+/** Must be called when the served sums are cleared: no event is on top of them any more. */
+export function resetGroup(shared: SharedGroup): SharedGroup {
+  return Object.assign(shared, { base: undefined, sent: NO_EVENTS, unsent: NO_EVENTS });
+}
+
 /** Must be called before an event of this certainty changes the served sums. */
 export function addObserved(shared: SharedGroup, certainty: number): void {
   shared.base ??= readBase(shared.group);
   shared.unsent = sumCounts(shared.unsent, { events: 1, certainty });
 }
 
-/** Must be called for each event that was replayed after the served sums were cleared. It counts fully. */
-export function addReplayed(shared: SharedGroup): void {
+/** Must be called for events that were replayed after the served sums were cleared. They count fully. */
+export function addReplayed(shared: SharedGroup, events: number): void {
   shared.base ??= emptyBase(shared.group);
-  shared.unsent = sumCounts(shared.unsent, { events: 1, certainty: 1 });
+  shared.unsent = sumCounts(shared.unsent, { events, certainty: events });
 }
 
 function sumCounts(a: EventCount, b: EventCount): EventCount {

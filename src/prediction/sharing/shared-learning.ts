@@ -60,6 +60,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
   const outgoing = createOutgoingRows(store, world);
   const models = createSharedModels(predictor, world);
   const reader = createLogReader(store);
+  const isLive = (name: string) => predictor.liveNameOf(name) === name;
   let sinceMs: number | undefined;
 
   function takeRow(limit: number): void {
@@ -99,8 +100,9 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       return reader.hasLostRows;
     },
     countPending: () => models.countPending(),
+    // One that has given way meanwhile has nothing to save.
     save: (names) =>
-      names.map((targetModel) => {
+      names.filter(isLive).map((targetModel) => {
         const shared = models.open(targetModel);
         const saved = toStateForRestart(predictor.live(targetModel).save(), (name) => shared.findBase(name));
         return { targetModel, sequence: reader.sequence, saved };
@@ -143,8 +145,7 @@ async function applyRow(
   try {
     const chunk = decodeChunk(content);
     for (const entries of chunk.models) {
-      await models.apply(entries, { isOwn, sequence });
-      targetModels.push(entries.targetModel);
+      targetModels.push(await models.apply(entries, { isOwn, sequence }));
     }
     return { ...row, delayMs: Math.max(0, world.nowMs() - chunk.sinceMs) };
   } catch (failure) {
@@ -160,11 +161,22 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
   /** For each restored model, the last row of the log that is part of its saved state. */
   const restoredTo = new Map<string, number>();
 
-  function open(name: string): SharedModel {
-    const shared = models.get(name) ?? createSharedModel(predictor.live(name), world);
+  predictor.onForget((name) => {
+    models.get(name)?.close();
+    models.delete(name);
+    restoredTo.delete(name);
+  });
+
+  /** Opens the shared model of a name, which is that of SHARED_NAME for a name without a live model of its own. */
+  function find(targetModel: string): { readonly name: string; readonly shared: SharedModel } {
+    const live = predictor.live(targetModel);
+    const name = predictor.liveNameOf(targetModel);
+    const shared = models.get(name) ?? createSharedModel(live, world);
     models.set(name, shared);
-    return shared;
+    return { name, shared };
   }
+
+  const open = (targetModel: string) => find(targetModel).shared;
 
   return {
     open,
@@ -180,19 +192,25 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       }
       return taken;
     },
+    /** Returns the name of the live model that the entries change. */
     async apply(
       { targetModel, ...entries }: NamedEntries,
       { isOwn, sequence }: { readonly isOwn: boolean; readonly sequence: number },
-    ): Promise<void> {
-      if (sequence <= (restoredTo.get(targetModel) ?? 0)) return;
-      for (const _ of open(targetModel).apply(entries, isOwn)) await yieldToCalls();
+    ): Promise<string> {
+      const { name, shared } = find(targetModel);
+      if (sequence <= (restoredTo.get(name) ?? 0)) return name;
+      for (const _ of shared.apply(entries, isOwn && name === targetModel)) await yieldToCalls();
+      return name;
     },
     restore(states: readonly NamedLiveState[]): void {
       for (const shared of models.values()) shared.close();
       models.clear();
       restoredTo.clear();
-      for (const { targetModel, saved, sequence } of states) {
-        predictor.live(targetModel).restore(saved);
+      // The newest come first, and shall be the last to give way.
+      for (const { targetModel, saved, sequence } of states.toReversed()) {
+        const live = predictor.live(targetModel);
+        if (predictor.liveNameOf(targetModel) !== targetModel) continue;
+        live.restore(saved);
         restoredTo.set(targetModel, sequence);
         // Opened now: its means are shared from the next swap on, even if no report comes before that.
         open(targetModel);

@@ -84,7 +84,8 @@ function* agreeOnServers(servers: Iterable<SavedServer>, findBase: FindBase): Ge
   for (const server of servers) yield agreeOnServer(server, findBase);
 }
 
-function agreeOnServer({ address, means, slots }: SavedServer, findBase: FindBase): SavedServer {
+function agreeOnServer({ means, slots, ...server }: SavedServer, findBase: FindBase): SavedServer {
+  const { address } = server;
   const agreed = copy(means);
   for (const target of PREDICTION_TARGETS) {
     const base = findBase({ kind: 'server means', target, slot: null, server: address });
@@ -100,5 +101,5 @@ function agreeOnServer({ address, means, slots }: SavedServer, findBase: FindBas
     ttft: agree(slot, 'ttft'),
     tpot: agree(slot, 'tpot'),
   }));
-  return { address, means: agreed, slots: ofSlots };
+  return { ...server, means: agreed, slots: ofSlots };
 }

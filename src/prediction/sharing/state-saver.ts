@@ -2,13 +2,13 @@
 import type { Store } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
-import { listSavedStates, saveLiveStates } from './live-state-store.ts';
+import { deleteUnreadStates, listSavedStates, saveLiveStates } from './live-state-store.ts';
 import type { SharedLearning } from './shared-learning.ts';
 import { deleteLogRows } from './shared-log-store.ts';
 
 /** How often the state is saved. The log has what was learned after that. */
 const SAVE_EVERY_MS = 10_000;
-/** Most states in one transaction, since each may be a megabyte. */
+/** Most states in one transaction, since each may have megabytes. */
 const STATES_AT_ONCE = 16;
 /** Rows are kept for this long. A process that was cut off for longer begins again with the saved state. */
 const KEPT_MS = 120_000;
@@ -46,6 +46,7 @@ export function createStateSaver(
       await saveLiveStates(store, learning.save(names), nowMs);
       for (const name of names) changed.delete(name);
     }
+    await deleteUnreadStates(store, saved);
     const savedTo = Array.from(changed, (name) => saved.get(name)?.sequence ?? 0);
     await deleteLogRows(store, Math.min(learning.sequence, ...savedTo), nowMs - KEPT_MS);
   }

@@ -8,6 +8,8 @@ import { readEndedPages, type WaitingSpan } from './span-store.ts';
 export interface EndedSpans {
   /** Returns the last learned requests of each server that had ended by then. Reads those alone that ended since the last time. */
   listBefore(toMs: number): Promise<readonly WaitingSpan[]>;
+  /** Adds requests that were learned now. Of those, the late ones had ended before what is read next. */
+  addLearned(spans: readonly WaitingSpan[]): void;
 }
 
 /** Requests that have ended tell the pace of their server for this long. */
@@ -27,6 +29,13 @@ export function createEndedSpans(store: Store): EndedSpans {
       readToMs = Math.max(readToMs, toMs);
       // Spans that come late start before others that were learned.
       return kept.filter(({ endMs }) => endMs < toMs);
+    },
+    addLearned(spans) {
+      const late = spans.filter(({ endMs }) => endMs < readToMs);
+      if (late.length === 0) return;
+      const selection = createSelection();
+      selection.add([...kept, ...late].sort((a, b) => b.endMs - a.endMs));
+      kept = selection.list();
     },
   };
 }

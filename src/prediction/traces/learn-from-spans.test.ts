@@ -143,25 +143,30 @@ forEachEngine('a lack of requests under way is logged when it begins and when it
   ]);
 });
 
-for (const [title, roundsMs] of [
+for (const [title, rounds] of [
   ['one round', [40_000]],
   ['two rounds', [8000, 40_000]],
-  ['the first round after a restart', [8000, 0, 40_000]],
-] as const)
+  ['the first round after a restart', [8000, 'restart', 40_000]],
+  ['rounds before and after a request that comes late', [8000, 'late', 9000, 40_000]],
+] as [string, (number | 'late' | 'restart')[]][])
   forEachEngine(`a server with few requests keeps its pace beside a busy one, in ${title}`, async (store) => {
     let { queue, world } = openQueue(store);
     const at = world.nowMs();
-    const requests: Request[] = [
-      { id: 'first', server: 'rare', startMs: at, ttftMs: 100, latencyMs: 600 },
+    const first: Request = { id: 'first', server: 'rare', startMs: at, ttftMs: 100, latencyMs: 600 };
+    const others: Request[] = [
       ...Array.from({ length: 2100 }, (_, i) => ({ id: `${i}`, startMs: at + 1000 + 3 * i, ttftMs: 5, latencyMs: 9 })),
       { id: 'long', server: 'rare', startMs: at + 10_000, ttftMs: 100, latencyMs: 35_000 },
       { id: 'last', server: 'rare', startMs: at + 40_000, ttftMs: 100, latencyMs: 600 },
     ];
-    await queue.add(selectLearnableSpans(requests.map(spanOf), { nowMs: at }).spans);
-    for (const ms of roundsMs)
-      if (ms === 0) ({ queue, world } = openQueue(store));
+    const add = (requests: readonly Request[]) =>
+      queue.add(selectLearnableSpans(requests.map(spanOf), { nowMs: at }).spans);
+    const isLate = rounds.includes('late');
+    await add(isLate ? others : [first, ...others]);
+    for (const round of rounds)
+      if (round === 'restart') ({ queue, world } = openQueue(store));
+      else if (round === 'late') await add([first]);
       else {
-        world.moveMs(at + HOLD_MS + ms - world.nowMs());
+        world.moveMs(at + HOLD_MS + round - world.nowMs());
         await queue.learnDue(never);
       }
     const last = (await listSamples(store, 'm', { limit: 1 }))[0]!.observation;

@@ -76,6 +76,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       store,
       due.map((span) => span.requestId),
     );
+    ended.addLearned(due);
     learned.inc(accepted);
   }
 

@@ -16,8 +16,9 @@ const PART: Actor = { ...ALL_RIGHTS, isAdmin: false };
 interface Scene {
   /** Where the webhook was, and where it is not yet. */
   readonly urls: readonly [string, string];
-  readonly change: (actor: Actor, changes: object) => Promise<unknown>;
-  readonly changeAsOwner: (json: object) => Promise<unknown>;
+  /** `meanwhile` runs while the address is checked. */
+  readonly change: (actor: Actor, changes: object, meanwhile?: () => Promise<void>) => Promise<unknown>;
+  readonly changeAsOwner: (json: object) => Promise<void>;
   /** What the second receiver gets. */
   readonly sendToSecond: () => Promise<ReceivedRequest>;
 }
@@ -32,13 +33,20 @@ async function withHook(store: Store, settings: object, run: (scene: Scene) => P
     json: { url: first.url, password: 'sesame', ...settings },
   });
   const path = `${HOOKS}/${hook.id}`;
-  const { handle } = implementHooks({ management: server.management, passwords: 'hidden' }).find(
-    ({ operation }) => operation === changeHook,
-  )!;
   await run({
     urls: [first.url, second.url],
-    change: (actor, changes) =>
-      handle(changeHook.input.parse({ id: hook.id, ...changes }), { actor, file: new Uint8Array() }),
+    change: async (actor, changes, meanwhile = async () => {}) => {
+      const { guard } = server.management;
+      const once = oneTime(meanwhile);
+      const checkUrl = async (url: string) => {
+        await once();
+        return await guard.checkUrl(url);
+      };
+      const management = { ...server.management, guard: { checkUrl } };
+      const all = implementHooks({ management, passwords: 'hidden' });
+      const { handle } = all.find(({ operation }) => operation === changeHook)!;
+      await handle(changeHook.input.parse({ id: hook.id, ...changes }), { actor, file: new Uint8Array() });
+    },
     changeAsOwner: async (json) => {
       const { body } = await server.call('GET', path);
       assert.equal((await server.call('PATCH', path, { json: { url: body.url, ...json } })).status, 200);
@@ -48,6 +56,11 @@ async function withHook(store: Store, settings: object, run: (scene: Scene) => P
       return second.received.at(-1)!;
     },
   });
+}
+
+function oneTime(run: () => Promise<void>): () => Promise<void> {
+  let once: Promise<void> | undefined;
+  return () => (once ??= run());
 }
 
 async function checkRefused(change: Promise<unknown>, title: string): Promise<void> {
@@ -99,3 +112,22 @@ forEachEngine(
     );
   },
 );
+
+forEachEngine('a part of the rights gets no key that came while its change was under way', async (store) => {
+  await withHook(store, { password: '' }, async ({ urls: [first, second], change, changeAsOwner, sendToSecond }) => {
+    const setKey = () => changeAsOwner({ password: 'sesame' });
+    await change(PART, { url: second, remove_password: true }, setKey);
+    const { headers } = await sendToSecond();
+    assert.deepEqual([headers['x-gitcode-token'], headers['webhook-signature']], [undefined, undefined]);
+    await changeAsOwner({ url: first });
+    const setAndRemove = async () => {
+      await setKey();
+      await changeAsOwner({ remove_password: true });
+    };
+    await checkRefused(change(PART, { url: second }, setAndRemove), 'a key that came and went signs for a day');
+  });
+  await withHook(store, { password: '' }, async ({ urls: [, second], change, changeAsOwner }) => {
+    const setKey = () => changeAsOwner({ password: 'sesame' });
+    await checkRefused(change(PART, { url: second }, setKey), 'a webhook without a key got one');
+  });
+});

@@ -67,6 +67,7 @@ export const changeHook = describeOperation({
   path: '/hooks/{id}',
   summary: 'Change a webhook; what is not named stays',
   input: ofHook.extend(hookSettingParameters.shape),
+  readAs: shownHookSchema,
   output: hookSchema,
 });
 export const removeHook = describeOperation({

@@ -181,6 +181,15 @@ function isFree(value: string): boolean {
   return !/^([a-z_]+|[0-9a-f]{40}|\d{4}-.*)$/.test(value);
 }
 
+test('an event whose time is no time is not refused', () => {
+  const { headers, payload } = readJson('github/issue-opened.json');
+  const issue = { ...payload.issue, created_at: '2026-02-30T10:28:03Z', updated_at: 'run 7' };
+  const found = findBridge(readHeaderOf(headers));
+  const event = found?.bridge.translate(readHeaderOf(headers), { ...payload, issue });
+  const { created_at, updated_at } = (foreignEventSchema.parse(event) as Json).issue;
+  assert.deepEqual([created_at, updated_at], ['1970-01-01T00:00:00Z', undefined]);
+});
+
 test('a plain request belongs to no bridge', () => {
   assert.equal(findBridge(readHeaderOf({ 'content-type': 'application/json' })), undefined);
 });

@@ -256,12 +256,22 @@ function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress
 }
 
 function readSettings(file: string): Partial<ServiceAddress> {
-  const text = readNamedFile(file);
+  const settings = parseSettings(file, readNamedFile(file));
+  const { url = '', token = '' } = { ...(settings as Partial<ServiceAddress> | null) };
+  if (settings?.constructor === Object && typeof url === 'string' && typeof token === 'string') return settings;
+  throw refuseSettings(file, 'it must be an object whose url and token are texts');
+}
+
+function parseSettings(file: string, text: string): object | null {
   try {
-    return JSON.parse(text) as Partial<ServiceAddress>;
+    return JSON.parse(text) as object | null;
   } catch (error) {
-    throw new Failure('invalid', `Cannot read the settings of the hook in "${file}": ${describeError(error)}`);
+    throw refuseSettings(file, describeError(error));
   }
+}
+
+function refuseSettings(file: string, reason: string): Failure {
+  return new Failure('invalid', `Cannot read the settings of the hook in "${file}": ${reason}`);
 }
 
 function readToken(file: string): string {

@@ -55,7 +55,7 @@ const SHORTENING = {
   personId: REFUSING.personId.catch(0),
   optionalSha: REFUSING.optionalSha.catch(undefined),
   optionalCount: REFUSING.optionalCount.catch(undefined),
-  time: readTime,
+  time: readTime.catch(EPOCH),
   optionalTime: readTime.optional().catch(undefined),
   commitTime: readTime.catch(EPOCH),
   list: <Item extends z.ZodType>(item: Item, max: number) => z.array(item).transform((items) => items.slice(0, max)),

@@ -11,7 +11,16 @@ const ZONE_NAME = '(?<![A-Z])(?:Z|UTC?|GMT|[ECMP][SD]T)';
 /** Offsets are read behind a time of day alone: `-2026` in `01-Mar-2026` is a year. */
 const TIME_OF_DAY = String.raw`:\d\d(?:[\d:.]*|.* )`;
 /** `date` and asctime write the year behind the zone. */
-const ENDS_WITH_ZONE = new RegExp(`(?:${ZONE_NAME}(?:${OFFSET})?|${TIME_OF_DAY}${OFFSET})(?: \\d{4})?$`, 'i');
+const ZONE = new RegExp(String.raw`(?:${ZONE_NAME}(?:${OFFSET})?|(?<=${TIME_OF_DAY})${OFFSET})(?=(?: \d{4})?$)`, 'i');
+
+const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*';
+/** Where a day of the month stands: `2026-03-01`, `3/1/2026`, `01-Mar-26`, `Mar 1 10:28:03 2026`. `Date` takes `run 7` for a day. */
+const DAYS = [
+  String.raw`\d{4}[-/]\d\d?[-/](\d\d?)`,
+  String.raw`(?<![\d-/])\d\d?[-/](\d\d?)[-/]\d{2}`,
+  String.raw`(?<!\d)(\d\d?)[- ]${MONTH}[- ]\d{2}`,
+  String.raw`${MONTH} +(\d\d?)(?!\d).* \d{4}`,
+].map((text) => new RegExp(text, 'i'));
 
 /** The T of ISO 8601 between day and time of day. */
 const BETWEEN = /(?<=\d)T(?=\d)/;
@@ -20,8 +29,20 @@ const BETWEEN = /(?<=\d)T(?=\d)/;
 export function readForeignTimeMs(text: string): number {
   if (text.length > MAX_LENGTH) return Number.NaN;
   const time = text.trim().replace(ZONE_COMMENT, '');
-  const zoned = ENDS_WITH_ZONE.test(time) ? time : time + (BETWEEN.test(time) ? 'Z' : ' UTC');
-  const timeMs = Date.parse(zoned);
+  const isZoned = ZONE.test(time);
+  const wallMs = parseZoned(isZoned ? time.replace(ZONE, ' UTC') : `${time} UTC`);
+  // `Date` takes 30 February for 2 March.
+  if (new Date(wallMs).getUTCDate() !== readDay(time)) return Number.NaN;
+  return isZoned ? parseZoned(time) : wallMs;
+}
+
+function parseZoned(time: string): number {
+  const timeMs = Date.parse(time);
   // `Date` takes a T with `Z` and `-05:00` alone, not with `-05` or ` UTC`.
-  return Number.isNaN(timeMs) ? Date.parse(zoned.replace(BETWEEN, ' ')) : timeMs;
+  return Number.isNaN(timeMs) ? Date.parse(time.replace(BETWEEN, ' ')) : timeMs;
+}
+
+function readDay(time: string): number | undefined {
+  const day = DAYS.map((pattern) => pattern.exec(time)?.[1]).find((found) => found !== undefined);
+  return day === undefined ? undefined : Number(day);
 }

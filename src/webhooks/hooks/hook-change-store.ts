@@ -27,8 +27,9 @@ export interface HookChange {
   readonly encryptionType: EncryptionType | undefined;
   readonly profile: ProfileName | undefined;
   readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
-  /** `expected` is the ciphertext to replace. If the row has another one by now, nothing changes. */
-  readonly secret: { readonly encrypted: EncryptedSecrets; readonly expected: Uint8Array | null } | undefined;
+  readonly secret: EncryptedSecrets | undefined;
+  /** The ciphertexts that the change was judged by. If the row has others by now, nothing changes. Undefined for any. */
+  readonly expected: EncryptedSecrets | undefined;
   readonly switch: 'on' | 'off' | undefined;
   readonly nowMs: number;
 }
@@ -38,8 +39,8 @@ const lockHookSql = statement<Pick<HookRow, 'disabled_at_ms'>>(
   'lock-hook',
   'UPDATE hooks SET url = url WHERE id = $1 RETURNING disabled_at_ms',
 );
-// $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
-// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off. The last response is
+// $10 says whether the secret changes. A null in $11 takes it away. The hook changes only if its secrets are $17 and $18: of two changes
+// at once the second would forget the key of the first. $19 stands for none, and a null in $17 for any. $14: 0 leaves it on or off, 1 switches on, 2 off. The last response is
 // that of the URL: another one has none yet.
 const updateHookSql = statement<HookRow>(
   'update-hook',
@@ -54,7 +55,8 @@ const updateHookSql = statement<HookRow>(
      secret = CASE WHEN $10 = 1 THEN $11 ELSE secret END, updated_at_ms = $13,
      disabled_at_ms = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_at_ms, $13) ELSE disabled_at_ms END,
      disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
-   WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
+   WHERE id = $1 AND ((COALESCE(secret, $19) = $17 AND COALESCE(previous_secret, $19) = $18) OR $17 IS NULL)
+   RETURNING ${HOOK_COLUMNS}`,
 );
 
 /** Statements in the transaction of a change. They commit only if the hook is changed. */
@@ -94,7 +96,7 @@ export async function changeHook(
 }
 
 function toUpdate(id: number, change: HookChange): SqlValue[] {
-  const { events, secret } = change;
+  const { events, secret, expected } = change;
   return [
     id,
     change.url ?? null,
@@ -106,13 +108,15 @@ function toUpdate(id: number, change: HookChange): SqlValue[] {
     toFlagOrNull(events.note),
     toFlagOrNull(events.merge_request),
     secret === undefined ? 0 : 1,
-    secret?.encrypted.secret ?? null,
-    secret?.encrypted.previous_until_ms ?? null,
+    secret?.secret ?? null,
+    secret?.previous_until_ms ?? null,
     change.nowMs,
     change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
     BY_OWNER,
-    secret?.encrypted.previous_secret ?? null,
-    secret?.expected ?? NO_BOX,
+    secret?.previous_secret ?? null,
+    expected === undefined ? null : (expected.secret ?? NO_BOX),
+    expected?.previous_secret ?? NO_BOX,
+    NO_BOX,
   ];
 }
 

@@ -11,12 +11,14 @@ const NOW = Date.UTC(2026, 5, 1);
 const hookQueueSql = statement('test-whole-hook-queue', 'SELECT * FROM endpoint_queue');
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
+const encryptedAs = (secret: Uint8Array) => ({ secret, previous_secret: null, previous_until_ms: null });
 const replaceSecret = (expected: Uint8Array): HookChange => ({
   url,
   encryptionType: undefined,
   profile: undefined,
   events: {},
-  secret: { encrypted: { secret: bytes('new'), previous_secret: null, previous_until_ms: null }, expected },
+  secret: encryptedAs(bytes('new')),
+  expected: encryptedAs(expected),
   switch: 'off',
   nowMs: NOW,
 });

@@ -46,10 +46,7 @@ export function changeKey(
   // Hidden keys would go on signing what another receiver gets.
   const endsFormer = hidesKey && hasKey(keys) && parameters.url !== undefined;
   if (readPassword(keys) === password && !endsFormer) return undefined;
-  return {
-    encrypted: encryptChange(cipher, hook.id, endsFormer ? NO_KEYS : keys, { secret: password, nowMs }),
-    expected: encrypted.secret,
-  };
+  return encryptChange(cipher, hook.id, endsFormer ? NO_KEYS : keys, { secret: password, nowMs });
 }
 
 const NO_KEYS: HookSecrets = { current: null, previous: [] };

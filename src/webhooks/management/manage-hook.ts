@@ -131,19 +131,22 @@ export async function updateHook(
   target: HookTarget,
   given: HookChangeParameters,
 ): Promise<StoredHook> {
-  const { repository, stored } = target;
+  const { repository, stored, hidesKey = false } = target;
   const parameters = omitUnchanged(stored, given);
   // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || parameters.url !== undefined)
     await dependencies.guard.checkUrl(parameters.url ?? stored.hook.url);
   const nowMs = dependencies.world.nowMs();
   checkKeyStaysHidden(dependencies, target, parameters, nowMs);
+  const secret = changeKey(dependencies, target, parameters, nowMs);
   const change: HookChange = {
     url: parameters.url,
     encryptionType: parameters.encryption_type as EncryptionType | undefined,
     profile: parameters.profile,
     events: readEvents(parameters),
-    secret: changeKey(dependencies, target, parameters, nowMs),
+    secret,
+    // A key that comes meanwhile would reach the receiver that the change chose.
+    expected: hidesKey || secret !== undefined ? stored.encrypted : undefined,
     switch: chooseSwitch(parameters),
     nowMs,
   };

@@ -54,16 +54,18 @@ export function writeSlotState({ recent, learnedCorrections, ...state }: SlotSta
 }
 
 export function readSlotState(numbers: Float64Array): SlotState {
-  const [count, evidence, largestShift, largestExcessMs, delay] = numbers as unknown as Tuple5;
+  const [count = 0, evidence = 0, largestShift = 0, largestExcessMs = 0, delay = 0] = numbers;
   const recent = numbers.slice(5, 5 + LEVELS);
   return {
     recent: Number.isNaN(recent[0]) ? undefined : recent,
     learnedCorrections: numbers.slice(5 + LEVELS, 5 + 2 * LEVELS),
-    ...{ count, evidence, largestShift, largestExcessMs, delay },
+    count,
+    evidence,
+    largestShift,
+    largestExcessMs,
+    delay,
   };
 }
-
-type Tuple5 = readonly [number, number, number, number, number];
 
 export function writeServerState({ corrections, count }: ServerState): number[] {
   return [count, ...corrections];

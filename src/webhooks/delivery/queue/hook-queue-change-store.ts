@@ -159,13 +159,12 @@ export function hookQueueStatements(
   const { rooms = [], others = [] } = Object.groupBy(changes, ({ kind }) =>
     kind === 'make room' ? 'rooms' : 'others',
   );
-  const works = [
+  const ascending = [
     ...listRowChanges(others, context),
     ...listHealth(changes),
     ...listRowChanges(rooms, context),
     ...listSleepRows(sleeps),
-  ];
-  const ascending = works.sort((one, other) => one.hookId - other.hookId);
+  ].toSorted((one, other) => one.hookId - other.hookId);
   return splitRuns(ascending).flatMap((run) => runStatements(run, context));
 }
 

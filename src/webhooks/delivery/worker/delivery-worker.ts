@@ -30,8 +30,10 @@ import { countPendingDeliveries, type EnqueueVersions } from '../queue/delivery-
 import { createSender } from '../send/send.ts';
 import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createCommittedBuffer } from './committed-buffer.ts';
+import { createCyclePace } from './cycle-pace.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { beginAttempts, runDispatchCycle } from './dispatch-cycle.ts';
+import { createDispatchFailureLog } from './dispatch-failure-log.ts';
 import { createDueScan } from './due-scan.ts';
 import { createLapseLog } from './lease-lapse-log.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
@@ -135,6 +137,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
     store,
     world,
     log,
+    failures: createDispatchFailureLog(log),
     signal,
     leases,
     table,
@@ -186,7 +189,7 @@ async function sendCommitted(components: Components): Promise<void> {
   try {
     await beginAttempts(components, []);
   } catch (error) {
-    components.log.warn({ reason: describeError(error) }, 'Cannot send new deliveries; trying again');
+    components.failures.begin(error);
     components.signal.wake();
   }
 }
@@ -208,34 +211,24 @@ async function resendUnverified(
 }
 
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
-  const { world, log, signal, scan, table, leases } = components;
-  const pace = createPace(world);
+  const { world, log, signal, scan, table, leases, failures } = components;
+  const pace = createCyclePace(world);
   const recordLeases = createLapseLog({ world, log });
   while (!stopping.aborted) {
     await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
     signal.clear();
     try {
       await runDispatchCycle(components);
+      // Without leases it reads nothing.
+      if (leases.areHeld()) failures.end();
     } catch (error) {
-      log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
+      failures.begin(error);
       await world.sleep(POLL_MS);
     }
     recordLeases(leases.areHeld());
     // While the leases have lapsed no scan is made, however long it is due.
     if (!stopping.aborted) await signal.wait(leases.areHeld() ? Math.min(POLL_MS, scan.waitMs()) : POLL_MS);
   }
-}
-
-/** Returns a function that waits until this time after its last call has ended. */
-function createPace(world: World): (everyMs: number) => Promise<void> {
-  let lastMs = Number.NEGATIVE_INFINITY;
-  return async (everyMs) => {
-    const waitMs = lastMs + everyMs - world.monotonicMs();
-    if (waitMs > 0) await world.sleep(waitMs);
-    // Pending input and output get their turn in any case.
-    else await new Promise(setImmediate);
-    lastMs = world.monotonicMs();
-  };
 }
 
 /** Goes on during a stop: another worker would make the attempts under way again once their leases have ended. */

@@ -33,6 +33,7 @@ const ONLY_URL: Omit<HookChange, 'url' | 'nowMs'> = {
   profile: undefined,
   events: {},
   secret: undefined,
+  expected: undefined,
   switch: undefined,
 };
 

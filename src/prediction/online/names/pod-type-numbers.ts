@@ -1,5 +1,5 @@
 /** Numbers the first few pod types; all others share one number. */
-import { normalizePodType, numberOfPodType } from '../schema/pod-type.ts';
+import { normalizePodType, numberOfPodType } from '../../schema/pod-type.ts';
 
 /** The first few pod types have numbers of their own, from 1 on; all others share 0, as callers may send any text. */
 export interface PodTypeNumbers {

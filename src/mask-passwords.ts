@@ -1,0 +1,12 @@
+/** Masks the passwords of addresses in a text that people see, `https://user:********@host`. */
+
+export const MASK = '********';
+
+/** In an address that can be read, a password ends before the path. */
+const PASSWORD = /(:\/\/[^\s/?#:@]*:)[^\s/?#]*@/g;
+/** In any other text it may have characters that were not encoded. */
+const LIKELY_PASSWORD = /(:\/\/[^\s:@]*:)\S*@/g;
+
+export function maskPasswords(text: string): string {
+  return text.replace(URL.canParse(text) ? PASSWORD : LIKELY_PASSWORD, `$1${MASK}@`);
+}

@@ -1,0 +1,70 @@
+/** Gives target models without a trained version a live model of their own, as long as there is room: callers may send any name. */
+import type { World } from '../../../world.ts';
+
+export interface UntrainedModels<Model> {
+  /** The live model of a name, which is in use now; undefined if it has none of its own. */
+  find(name: string): Model | undefined;
+  /** The same, or a new one. Undefined while there is no room: the name then shares a live model with others. */
+  ensure(name: string): Model | undefined;
+  has(name: string): boolean;
+  /** Gives the name this live model, also where there is no room. */
+  set(name: string, live: Model): void;
+  delete(name: string): void;
+  /** Calls the listener with each name that has given way to another one. */
+  onForget(listener: (name: string) => void): void;
+}
+
+/** As many names have a live model of their own. */
+const MAX_UNTRAINED = 256;
+/** A name gives way when it was not used for this long: names that never come again cannot shut out others, nor make a live model for each report. */
+export const LEAST_IDLE_MS = 600_000;
+
+interface UsedModel<Model> {
+  readonly live: Model;
+  readonly usedMs: number;
+}
+
+export function createUntrainedModels<Model>(
+  create: () => Model,
+  { nowMs }: Pick<World, 'nowMs'>,
+): UntrainedModels<Model> {
+  /** The one that was used longest ago comes first. */
+  const models = new Map<string, UsedModel<Model>>();
+  const listeners: ((name: string) => void)[] = [];
+
+  function set(name: string, live: Model): void {
+    models.delete(name);
+    models.set(name, { live, usedMs: nowMs() });
+  }
+
+  function find(name: string): Model | undefined {
+    const live = models.get(name)?.live;
+    if (live !== undefined) set(name, live);
+    return live;
+  }
+
+  function forgetIdle(): void {
+    for (const [name, { usedMs }] of models) {
+      if (models.size < MAX_UNTRAINED || nowMs() - usedMs < LEAST_IDLE_MS) return;
+      models.delete(name);
+      for (const listener of listeners) listener(name);
+    }
+  }
+
+  return {
+    find,
+    ensure(name) {
+      const known = find(name);
+      if (known !== undefined) return known;
+      forgetIdle();
+      if (models.size >= MAX_UNTRAINED) return undefined;
+      const live = create();
+      set(name, live);
+      return live;
+    },
+    has: (name) => models.has(name),
+    set,
+    delete: (name) => void models.delete(name),
+    onForget: (listener) => void listeners.push(listener),
+  };
+}

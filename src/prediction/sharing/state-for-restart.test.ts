@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';
+import { openSharingProcess } from '../../../test/support/prediction/sharing-processes.ts';
+import { forEachEngine } from '../../../test/support/store/engines.ts';
+import type { Observation } from '../schema/observation.ts';
+import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
+import { listLiveStates, saveLiveStates } from './live-state-store.ts';
+
+const trees = { ...DEFAULT_TRAINING.trees, trees: 20 };
+const model = trainModel('m@1', tabulate(observePool({ rows: 400 })), { ...DEFAULT_TRAINING, trees });
+const rows = observePool({ rows: 600, seed: 4 });
+
+/** The row as observed on a server that is slower by this factor. */
+function moveTo(row: Observation, serverIp: string, slowness: number): Observation {
+  const input = { ...row.input, serverIp };
+  return { ...row, input, ttftMs: slowness * row.ttftMs!, tpotMs: slowness * row.tpotMs! };
+}
+
+forEachEngine(
+  'a swap after a restart knows a slow server whose reports are older than the newest of all',
+  async (store) => {
+    const before = openSharingProcess(store);
+    before.predictor.swap('m', model);
+    before.observe(rows.slice(0, 6).map((row) => moveTo(row, 'slow', 4)));
+    before.observe(rows.map((row, i) => moveTo(row, `other ${i % 50}`, 1)));
+    await before.share();
+    await saveLiveStates(store, before.learning.save(['m']), 0);
+    const after = openSharingProcess(store);
+    after.predictor.swap('m', model);
+    // A process that has restarted saves what it was given.
+    for (let restarts = 0; restarts < 2; restarts++) {
+      after.learning.restore(await listLiveStates(store), before.learning.sequence);
+      await saveLiveStates(store, after.learning.save(['m']), 0);
+    }
+    for (const { predictor } of [before, after]) predictor.swap('m', { ...model, id: 'm@2' });
+    const slow = rows[7]!.input;
+    const [ttftMs, tpotMs] = after.predict({ ...slow, serverIp: 'slow' });
+    const [normalTtftMs, normalTpotMs] = after.predict({ ...slow, serverIp: 'other 7' });
+    assert.ok(ttftMs! > 2 * normalTtftMs!, `TTFT ${ttftMs} beside ${normalTtftMs}`);
+    assert.ok(tpotMs! > 2 * normalTpotMs!, `TPOT ${tpotMs} beside ${normalTpotMs}`);
+    const kept = (each: typeof after) => each.predictor.live('m').learning.recent.list().length;
+    assert.equal(kept(after), kept(before));
+  },
+);
