@@ -13,6 +13,7 @@ import { type Store, statement } from '../../database/store.ts';
 import { SWEEP_WITHOUT_PAUSES } from '../../database/sweep.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createObservationService } from '../api/observation-service.ts';
+import { createPriorModel } from '../model/model.ts';
 import { createPredictor, SHARED_NAME } from '../online/predictor.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
 import { listLiveStates } from '../sharing/live-state-store.ts';
@@ -230,4 +231,24 @@ forEachEngine('incomplete requests are read once on the way to complete ones', a
   ranges.length = 0;
   await sweep(endMs + 5 * MINUTE_MS, SWEEP_WITHOUT_PAUSES);
   assert.equal(ranges[0]?.[0], 0, 'all are read again after a clock was ahead');
+});
+
+forEachEngine('a time whose dispatch went to another process is forecast once, as of the dispatch', async (store) => {
+  const [other, own] = [openSink(store), openSink(store)];
+  own.predictor.swap('m', { ...createPriorModel(), id: 'm@1' });
+  const requests = Array.from({ length: 100 }, (_, i) => `r${i}`);
+  await other.sink.report(requests.map((requestId) => ({ ...dispatched, requestId })));
+  const live = own.predictor.live('m');
+  const dates: (number | undefined)[] = [];
+  const forecast = live.forecast.bind(live);
+  live.forecast = (columns, podType, server, sentMs) => {
+    dates.push(sentMs);
+    return forecast(columns, podType, server, sentMs);
+  };
+  await own.sink.report(requests.map((requestId) => ({ ...finished, requestId })));
+  assert.equal(own.answered.length, 100);
+  assert.deepEqual(
+    dates,
+    requests.map(() => dispatched.atMs),
+  );
 });

@@ -11,7 +11,7 @@ import { findTimeFault } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
-import { createEventPace, PACE_COST } from './event-pace.ts';
+import { createEventPace, type EventPace, PACE_COST } from './event-pace.ts';
 import { createLearnFromTime, type LearnFromTimeDependencies, type ReportedTime } from './learn-from-time.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
 import {
@@ -37,15 +37,7 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
   const learn = createLearnFromTime(dependencies);
   const pace = createEventPace();
 
-  async function forecastAll(rows: readonly LearnableRow[]): Promise<(Forecast | undefined)[]> {
-    const forecasts: (Forecast | undefined)[] = [];
-    for (const row of rows) {
-      const known = remembered.find(row.requestId)?.forecast;
-      if (known === undefined) await pace(PACE_COST.dispatch);
-      forecasts.push(known ?? forecastByTrained(predictor, row));
-    }
-    return forecasts;
-  }
+  const { forecastAll, forecastAgain } = createRowForecasts({ predictor, remembered, pace });
 
   async function learnPart(rows: readonly LearnableRow[], { before, late }: PartForecasts): Promise<void> {
     for (const [index, row] of rows.entries()) {
@@ -62,7 +54,10 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       for (let start = 0; start < together.length; start += ROWS_A_PART) {
         const part = together.slice(start, start + ROWS_A_PART);
         const beforePart = before.slice(start, start + ROWS_A_PART);
-        await learnPart(part, { before: beforePart, late: start === 0 ? beforePart : await forecastAll(part) });
+        await learnPart(part, {
+          before: beforePart,
+          late: start === 0 ? beforePart : await forecastAgain(part, beforePart),
+        });
       }
     }
   }
@@ -91,6 +86,33 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       return { accepted: events.length - all.length, refusals: all };
     },
   };
+}
+
+interface RowForecastDependencies extends Pick<ObservationSinkDependencies, 'predictor'> {
+  readonly remembered: RememberedRequests;
+  readonly pace: EventPace;
+}
+
+function createRowForecasts({ predictor, remembered, pace }: RowForecastDependencies) {
+  async function forecastAll(rows: readonly LearnableRow[]): Promise<(Forecast | undefined)[]> {
+    const forecasts: (Forecast | undefined)[] = [];
+    for (const row of rows) {
+      const known = remembered.find(row.requestId)?.forecast;
+      if (known === undefined) await pace(row.requestId === '' ? PACE_COST.dispatch : PACE_COST.datedDispatch);
+      forecasts.push(known ?? forecastByTrained(predictor, row));
+    }
+    return forecasts;
+  }
+
+  /** The forecasts of rows without a dispatch, by what is known now. That of a dispatch stays the same. */
+  async function forecastAgain(rows: readonly LearnableRow[], before: readonly (Forecast | undefined)[]) {
+    const forecasts: (Forecast | undefined)[] = [];
+    for (const [index, row] of rows.entries())
+      forecasts.push(row.requestId === '' ? (await forecastAll([row]))[0] : before[index]);
+    return forecasts;
+  }
+
+  return { forecastAll, forecastAgain };
 }
 
 interface LearnableRow {

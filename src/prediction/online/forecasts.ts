@@ -1,16 +1,13 @@
 /** Forecasts one request, and forecasts it again by what was known at its dispatch when the model was replaced meanwhile. */
 import { createPredictColumns, MODEL_COLUMNS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
-import { MEDIAN } from './intervals/conformal.ts';
-import type { PredictedInterval } from './intervals/interval-statistics.ts';
-import { type MeansKey, withMeans } from './known-means.ts';
-import type { LaterRows } from './recent-rows.ts';
+import { type MeansKey, readAsOf } from './known-before.ts';
 import type { ReplayedParts } from './replay.ts';
 import type { ServerKey } from './residual-tracker.ts';
 import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
 import type { SlotTable } from './slot-table.ts';
 import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
-import { renewForecast, type TargetForecast } from './target-predictor.ts';
+import { type ForecastOptions, renewForecast, type TargetForecast } from './target-predictor.ts';
 
 /** The forecast for one request before its times were observed, with all that learning from them needs. */
 export interface Forecast {
@@ -46,25 +43,29 @@ export interface Forecasts {
   renew(forecast: Forecast, target: PredictionTarget): TargetForecast;
 }
 
-export function createForecasts({ tracker, recent, table }: ReplayedParts): Forecasts {
+export function createForecasts({ tracker, moments, table }: ReplayedParts): Forecasts {
   const columns = createPredictColumns(1);
   columns.count = 1;
   const openRow = createRowOpener(table);
 
   /** The forecast of a target of the open row, by the means as they were after this number of observed times. */
   function forecastAsOf(forecastTarget: OpenRow, { observedTimes, ...of }: Moment): TargetForecast {
-    if (observedTimes === recent.observedTimes) return forecastTarget(of.target, of.weights);
-    const later = recent.findLater(of, observedTimes);
-    const weights = of.weights ?? later.server?.weights;
-    const forecast = withMeans(tracker, { ...of, ...later }, () => forecastTarget(of.target, weights));
-    return { ...forecast, interval: dateInterval(forecast.interval, later) };
+    const { key, target, podType, weights } = of;
+    if (observedTimes === moments.observedTimes) return forecastTarget(target, { weights });
+    const owners = { target, address: key.address, podType: key.podType, slot: table.keyOf(podType) };
+    const later = moments.findLater(owners, observedTimes);
+    const { weights: experts } = table.find(podType, 1)[target];
+    return readAsOf({ tracker, moments, experts }, { key, target, later }, (known) =>
+      forecastTarget(target, { asOf: known.state, weights: weights ?? known.weights }),
+    );
   }
 
   return {
     forecastRow(row, { podType, key, sentMs }) {
       const forecastTarget = openRow(row, podType, key);
-      const observedTimes = sentMs === undefined ? recent.observedTimes : recent.countBy(sentMs);
-      const forecast = (target: PredictionTarget) => forecastAsOf(forecastTarget, { key, target, observedTimes });
+      const observedTimes = sentMs === undefined ? moments.observedTimes : moments.countBy(sentMs);
+      const forecast = (target: PredictionTarget) =>
+        forecastAsOf(forecastTarget, { key, podType, target, observedTimes });
       const metrics = MODEL_COLUMNS.map((name) => toStorable(row[name][0]!));
       const known = { modelId: table.model.id, swaps: table.swaps, observedTimes };
       return { key, podType, metrics, ...known, ttft: forecast('ttft'), tpot: forecast('tpot') };
@@ -74,7 +75,13 @@ export function createForecasts({ tracker, recent, table }: ReplayedParts): Fore
       if (swaps === table.swaps) return forecast[target];
       for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][0] = metrics[m]! < 0 ? Number.NaN : metrics[m]!;
       const { weights } = forecast[target];
-      const renewed = forecastAsOf(openRow(columns, podType, key), { key, target, observedTimes, weights });
+      const renewed = forecastAsOf(openRow(columns, podType, key), {
+        key,
+        podType,
+        target,
+        observedTimes,
+        weights,
+      });
       return renewForecast(forecast[target], renewed);
     },
   };
@@ -82,23 +89,15 @@ export function createForecasts({ tracker, recent, table }: ReplayedParts): Fore
 
 /** The moment that a forecast is made for. */
 interface Moment extends MeansKey {
+  readonly podType: string;
   /** How many times this process had observed. */
   readonly observedTimes: number;
   /** The weights of the experts, where they are known; those of now for others. */
   readonly weights?: readonly number[];
 }
 
-/** The interval as it was then, at another load. */
-function dateInterval(interval: PredictedInterval, { server, podType }: LaterRows): PredictedInterval {
-  const { observedBefore } = podType?.interval ?? interval;
-  const quantiles = server?.interval.quantiles.map((quantile, level) =>
-    level === MEDIAN ? quantile : Math.max(interval.floor, quantile),
-  );
-  return { ...interval, ...server?.interval, quantiles: quantiles ?? interval.quantiles, observedBefore };
-}
-
-/** Forecasts a target of the row that was opened last, by these weights of the experts or by those of its server. */
-type OpenRow = (target: PredictionTarget, weights?: readonly number[]) => TargetForecast;
+/** Forecasts a target of the row that was opened last, by what is known now or was known earlier. */
+type OpenRow = (target: PredictionTarget, known: Partial<Pick<ForecastOptions, 'weights' | 'asOf'>>) => TargetForecast;
 
 /** The models estimate a row as it is opened. */
 function createRowOpener(table: SlotTable): (columns: MetricColumns, podType: string, key: ServerKey) => OpenRow {
@@ -111,7 +110,7 @@ function createRowOpener(table: SlotTable): (columns: MetricColumns, podType: st
     batch.podType = key.podType;
     fillStalledQueueBounds(columns, batch.queueBounds);
     const estimates = slot.estimate(columns, batch.servers);
-    return (target, weights) => slot[target].forecast(estimates[target], batch, { mixture, weights });
+    return (target, known) => slot[target].forecast(estimates[target], batch, { ...known, mixture });
   };
 }
 

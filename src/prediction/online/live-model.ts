@@ -10,22 +10,23 @@ import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { certaintyOf } from '../schema/answer-certainty.ts';
 import type { AnswerStatistic, PredictColumns, PredictedColumns } from '../schema/columns.ts';
-import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
+import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { createBasisReader, createEarlyPhysics, fitPriors, listUnlearned } from './early-physics.ts';
 import { createForecasts, type Forecast } from './forecasts.ts';
-import { readKnownMeans } from './known-means.ts';
+import { createMoments, readKnown } from './known-before.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
+import type { Observed } from './moments/moment-ring.ts';
 import { createPodTypeNumbers, type PodTypeNumbers } from './names/pod-type-numbers.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
-import { beginAgain, beginWithoutRestored, type ReplayedParts } from './replay.ts';
+import { beginAgain, beginWithoutRestored, estimateRows, type ReplayedParts, type RowEstimates } from './replay.ts';
 import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
 import { createBatch, createMixture } from './slot-batch.ts';
 import { createSlotTable } from './slot-table.ts';
 import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
-import type { TargetForecast, TargetPredictor } from './target-predictor.ts';
+import type { TargetPredictor } from './target-predictor.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -93,7 +94,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const podTypes = createPodTypeNumbers(MAX_POD_TYPES);
   const tracker = createResidualTracker({ maxServers: MAX_SERVERS, maxPodTypes: MAX_POD_TYPES });
   const table = createSlotTable(initial, { tracker, podTypes });
-  const parts = { tracker, recent: createRecentRows(tracker.servers), table };
+  const parts = { tracker, recent: createRecentRows(tracker.servers), moments: createMoments(), table };
   const histories = createServerHistories(tracker.servers);
   const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
     histories.fill(columns, servers, world.nowMs()),
@@ -109,8 +110,10 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   });
 
   function* prepareSwap(next: LatencyModel): Generator<void, void> {
-    yield* table.prepareSwap(fitPriors(next, parts.recent.list()));
-    beginAgain(parts);
+    const rows = parts.recent.list();
+    const known: RowEstimates = new Map();
+    yield* table.prepareSwap(fitPriors(next, rows), (prepared) => estimateRows(rows, { ...prepared, known }));
+    beginAgain(parts, PREDICTION_TARGETS, known);
   }
 
   return {
@@ -130,9 +133,9 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       const forecast = adopt(given);
       const { key, podType, metrics } = forecast;
       const served = forecasts.renew(forecast, target);
-      const row = { key, podType, metrics, target, observedMs };
-      const before = { knownMs: world.nowMs(), ...readKnownBefore(parts, row, served) };
-      parts.recent.add(row, before, forecast.observedTimes);
+      // An adopted forecast does not say when its request was sent.
+      const sentAfter = forecast === given ? forecast.observedTimes : undefined;
+      noteRow(parts, { key, podType, metrics, target, observedMs }, { knownMs: world.nowMs(), sentAfter });
       table.find(podType, 1)[target].observe(served, key, { observedMs, certainty: certaintyOf(target, outputTokens) });
       // 7 times in the first 256 rows, then every 512 rows until the first training.
       if (early.isDue(target, table.model)) fitPriorsAgain(parts, [target]);
@@ -171,18 +174,12 @@ function createServerKeys(servers: ServerIndex, podTypes: PodTypeNumbers) {
   return { ensureKey, adopt };
 }
 
-function readKnownBefore({ tracker, table }: ReplayedParts, row: RecentRow, { mixtureMs }: TargetForecast) {
-  const { server } = row.key;
-  const { weights, intervals } = table.find(row.podType, 1)[row.target];
-  const { quantiles, recentQuantiles, observedBefore, observedOfServerBefore } = intervals.predictInterval(
-    mixtureMs,
-    server,
-  );
-  return {
-    weights: [...weights.weightsOf(server)],
-    interval: { quantiles, recentQuantiles, observedBefore, observedOfServerBefore },
-    means: readKnownMeans(tracker, row),
-  };
+/** Keeps the row for a replay, with what is known before it is learned. */
+function noteRow({ tracker, recent, moments, table }: ReplayedParts, row: RecentRow, when: Observed): void {
+  const { key, podType, target } = row;
+  const owners = { target, address: key.address, podType: key.podType, slot: table.keyOf(podType) };
+  recent.add({ ...row, moment: moments.observedTimes });
+  moments.add(owners, when, readKnown(table.find(podType, 1)[target], tracker, row));
 }
 
 /** Takes a few milliseconds, in which all steps run. The means of other targets stay: they are relative to what did not change. */

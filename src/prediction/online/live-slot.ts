@@ -2,17 +2,22 @@
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
+import type { ServerIndex } from '../schema/server-index.ts';
 import { createOffsetColumn } from './live-offsets.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
 import { createTargetPredictor, type TargetPredictor } from './target-predictor.ts';
 
-export interface LiveSlot {
+/** The model of a slot alone, without what was learned from reports. */
+export interface SlotModel {
+  /** The estimates for all rows of a call. `servers` has the number of each row's server, -1 where unknown. */
+  estimate(columns: MetricColumns, servers: Int32Array): SlotEstimates;
+}
+
+export interface LiveSlot extends SlotModel {
   readonly ttft: TargetPredictor;
   readonly tpot: TargetPredictor;
   /** Most rows of one call. */
   readonly capacity: number;
-  /** The model's estimates for all rows of a call. `servers` has the number of each row's server, -1 where unknown. */
-  estimate(columns: MetricColumns, servers: Int32Array): SlotEstimates;
   /** The same model with room for more rows. */
   grow(evaluator: SlotEvaluator): void;
   replaceModel(evaluator: SlotEvaluator): void;
@@ -30,11 +35,7 @@ export function createLiveSlot(initial: SlotEvaluator, { podType, tracker }: Liv
   const ttft = createTargetPredictor('ttft', { tracker, podType, initial: initial.models.ttft });
   const tpot = createTargetPredictor('tpot', { tracker, podType, initial: initial.models.tpot });
   let evaluator = initial;
-  let offsetColumns = createOffsetColumns();
-
-  function createOffsetColumns() {
-    return evaluator.offsetInputs.map((offsets) => createOffsetColumn(offsets, podType, tracker.servers));
-  }
+  let model = createSlotModel(evaluator, podType, tracker.servers);
 
   return {
     ttft,
@@ -42,6 +43,33 @@ export function createLiveSlot(initial: SlotEvaluator, { podType, tracker }: Liv
     get capacity() {
       return evaluator.capacity;
     },
+    estimate: (columns, servers) => model.estimate(columns, servers),
+    grow(larger) {
+      evaluator = larger;
+      model = createSlotModel(evaluator, podType, tracker.servers);
+    },
+    replaceModel(next) {
+      evaluator = next;
+      model = createSlotModel(evaluator, podType, tracker.servers);
+      ttft.replaceModel(next.models.ttft);
+      tpot.replaceModel(next.models.tpot);
+    },
+    forgetServer(server) {
+      model.forget(server);
+      ttft.forgetServer(server);
+      tpot.forgetServer(server);
+    },
+  };
+}
+
+/** `forget` must be called before the number of a server is given to another one. */
+export function createSlotModel(
+  evaluator: SlotEvaluator,
+  podType: string,
+  index: ServerIndex,
+): SlotModel & { forget(server: number): void } {
+  const offsetColumns = evaluator.offsetInputs.map((offsets) => createOffsetColumn(offsets, podType, index));
+  return {
     estimate(columns, servers) {
       const { count } = columns;
       return evaluator.evaluate(
@@ -49,19 +77,8 @@ export function createLiveSlot(initial: SlotEvaluator, { podType, tracker }: Liv
         offsetColumns.map((column) => column.fill(servers, count)),
       );
     },
-    grow(larger) {
-      evaluator = larger;
-    },
-    replaceModel(next) {
-      evaluator = next;
-      offsetColumns = createOffsetColumns();
-      ttft.replaceModel(next.models.ttft);
-      tpot.replaceModel(next.models.tpot);
-    },
-    forgetServer(server) {
-      for (const part of offsetColumns) part.forget(server);
-      ttft.forgetServer(server);
-      tpot.forgetServer(server);
+    forget(server) {
+      for (const column of offsetColumns) column.forget(server);
     },
   };
 }

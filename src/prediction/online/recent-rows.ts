@@ -1,9 +1,7 @@
-/** Keeps the latest observed times with their metrics for a replay, and what was known before each of them. */
+/** Keeps the observed times that a replay needs, with their metrics: the newest ones, and a few of each server. */
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
-import type { PredictedInterval } from './intervals/interval-statistics.ts';
-import type { KnownMeans, MeansKey } from './known-means.ts';
-import type { MeansOwner, ServerKey } from './residual-tracker.ts';
+import type { ServerKey } from './residual-tracker.ts';
 
 /** One observed time with the metrics of its server at the dispatch. */
 export interface RecentRow {
@@ -15,128 +13,143 @@ export interface RecentRow {
   readonly observedMs: number;
   /** It came with a saved state, so other processes may have it too. */
   readonly isRestored?: boolean;
-  /** Undefined for a row of a saved state, and for one that is older than requests that are under way. */
-  readonly before?: KnownBefore | undefined;
+  /** The number of the note of what was known before it; undefined for a row of a saved state. */
+  readonly moment?: number;
 }
 
-/** What this process knew before it learned from a row. */
-export interface KnownBefore {
-  /** How many times it had observed. */
-  readonly observedTimes: number;
-  /** When it learned from the row. */
-  readonly knownMs: number;
-  /** The weights of the experts at the server. */
-  readonly weights: readonly number[];
-  /** The interval that a request like this one would have been promised. */
-  readonly interval: DatedInterval;
-  /** Relative to the served model: a replay computes them again. */
-  means: KnownMeans;
+interface NumberedRow extends RecentRow {
+  /** Its number among the rows of its server and target that were added, from 1 on. */
+  readonly number: number;
 }
 
-/** The parts of an interval that move with each observed time. */
-export type DatedInterval = Pick<
-  PredictedInterval,
-  'quantiles' | 'recentQuantiles' | 'observedBefore' | 'observedOfServerBefore'
->;
+/** A server and a target. */
+export interface RowOwner {
+  readonly server: number;
+  readonly target: PredictionTarget;
+}
 
-/** The first kept rows after a moment of a server, of its pod type and of all: what was known before them was known at the moment. */
-export type LaterRows = Partial<Record<MeansOwner['kind'], KnownBefore>>;
+/** Times that another process observed at a server. */
+export interface OthersTimes {
+  readonly events: number;
+  /** How many of the newest times of this process count as later. */
+  readonly later: number;
+}
 
-/** The newest rows are kept: at least this many, and twice as many as are observed while a request is under way. */
-const LEAST_NEWEST = 512;
-/** The longest such time is forgotten by this factor with each row. */
-const REACH_DECAY = 0.999;
-/** Of older ones, a server keeps this many of each target, which are most of its fast mean. */
+/** The newest rows are kept. */
+export const NEWEST_ROWS = 1024;
+/**
+ * Of older ones, a server keeps this many of each target, which are most of its fast mean. Times that other processes observed since
+ * count too: a fault that is over there must not come back from here.
+ */
 const ROWS_OF_SERVER = 4;
-/** A replay of all of them takes some milliseconds, in which no call is answered. */
-const MOST_ROWS = 8192;
+/** In all, these are at most this many: the newest of each server and target come first, then the second of each, and so on. */
+const MOST_OLDER_ROWS = 8192;
 
 export interface RecentRows {
-  /** How many rows this process has added. */
-  readonly observedTimes: number;
-  /** Must be called before the row is learned. `sentAfter` is how many rows had been added when its request was sent. */
-  add(row: RecentRow, before: Omit<KnownBefore, 'observedTimes'>, sentAfter: number): void;
+  add(row: RecentRow): void;
+  /** Must be called when other processes have observed times of this server. */
+  countOthers(owner: RowOwner, times: OthersTimes): void;
   /** Oldest first. */
   list(): readonly RecentRow[];
   /** Takes these in place of the rows that it has; the oldest comes first. */
   replace(rows: readonly RecentRow[]): void;
-  /** How many rows this process had added by this time of day. One before the newest rows counts as the first of these. */
-  countBy(ms: number): number;
-  /** The first rows after this number of them; absent are those of an owner that no row has changed since then. */
-  findLater(of: MeansKey, observedTimes: number): LaterRows;
 }
 
 /** Rows of a server whose number was given away are left out. */
-export function createRecentRows({ addressOf }: Pick<ServerIndex, 'addressOf'>): RecentRows {
-  let rows: RecentRow[] = [];
+export function createRecentRows({ addressOf, capacity }: Pick<ServerIndex, 'addressOf' | 'capacity'>): RecentRows {
+  let rows: NumberedRow[] = [];
   let keptCount = 0;
-  let observedTimes = 0;
-  let reach = 0;
-  const countNewest = () => Math.min(MOST_ROWS, Math.max(LEAST_NEWEST, Math.ceil(2 * reach)));
+  const counts = createOwnerCounts(capacity);
 
   function drop(): void {
-    rows = selectKept(rows, countNewest());
+    rows = selectKept(rows, rankRows(rows, counts));
     keptCount = rows.length;
   }
 
   return {
-    get observedTimes() {
-      return observedTimes;
-    },
-    add(row, before, sentAfter) {
-      reach = Math.max(REACH_DECAY * reach, observedTimes - sentAfter);
-      rows.push({ ...row, before: { ...before, observedTimes } });
-      observedTimes++;
-      if (rows.length >= keptCount + countNewest()) drop();
+    add(row) {
+      rows.push({ ...row, number: counts.add(row) });
+      if (rows.length >= keptCount + NEWEST_ROWS) drop();
     },
     replace(newRows) {
-      rows = [...newRows];
+      rows = newRows.map((row) => ({ number: counts.add(row), ...row }));
       drop();
     },
+    countOthers: (owner, times) => counts.addOthers(owner, times),
     list() {
       if (rows.length > keptCount) drop();
       return rows.filter(({ key }) => addressOf(key.server) === key.address);
     },
-    countBy: (ms) => countBy(rows, ms, observedTimes),
-    findLater: (of, since) => findLater(rows, of, since),
   };
 }
 
-/** The newest rows, and of older ones the newest few of each server and target. */
-function selectKept(rows: readonly RecentRow[], newest: number): RecentRow[] {
-  const counts = new Map<number, number>();
-  const kept: RecentRow[] = [];
-  for (let age = 0; age < rows.length && kept.length < MOST_ROWS; age++) {
-    const row = rows[rows.length - 1 - age]!;
-    const owner = PREDICTION_TARGETS.length * row.key.server + PREDICTION_TARGETS.indexOf(row.target);
-    const count = counts.get(owner) ?? 0;
-    counts.set(owner, count + 1);
-    if (age < newest) kept.push(row);
-    else if (count < ROWS_OF_SERVER) kept.push(row.before === undefined ? row : { ...row, before: undefined });
-  }
+function selectKept(rows: readonly NumberedRow[], ranks: Uint8Array): NumberedRow[] {
+  const places = sharePlaces(ranks.subarray(0, Math.max(0, rows.length - NEWEST_ROWS)));
+  const kept: NumberedRow[] = [];
+  for (let i = rows.length - 1; i >= 0; i--)
+    if (i >= rows.length - NEWEST_ROWS || places[ranks[i]!]!-- > 0) kept.push(rows[i]!);
   return kept.reverse();
 }
 
-function findLater(rows: readonly RecentRow[], { key, target }: MeansKey, since: number): LaterRows {
-  const later: { -readonly [Kind in keyof LaterRows]: LaterRows[Kind] } = {};
+/** How many times of the same server and target were observed after each row, here and by other processes; at most ROWS_OF_SERVER. */
+function rankRows(rows: readonly NumberedRow[], counts: OwnerCounts): Uint8Array {
+  const own = new Uint8Array(counts.length);
+  const ranks = new Uint8Array(rows.length);
   for (let i = rows.length - 1; i >= 0; i--) {
-    const { before, key: changed, target: observed } = rows[i]!;
-    if (before === undefined || before.observedTimes < since) break;
-    if (observed !== target) continue;
-    later.model = before;
-    if (changed.podType === key.podType) later.podType = before;
-    if (changed.address === key.address) later.server = before;
+    const owner = ownerOf(rows[i]!);
+    ranks[i] = Math.min(ROWS_OF_SERVER, own[owner]! + counts.countOthersAfter(owner, rows[i]!.number));
+    if (own[owner]! < ROWS_OF_SERVER) own[owner]!++;
   }
-  return later;
+  return ranks;
 }
 
-/** How many rows had been added by this time, when `now` have been added. */
-function countBy(rows: readonly RecentRow[], ms: number, now: number): number {
-  let count = now;
-  for (let i = rows.length - 1; i >= 0; i--) {
-    const { before } = rows[i]!;
-    if (before === undefined || before.knownMs <= ms) break;
-    count = before.observedTimes;
+/** How many older rows of each rank may stay. */
+function sharePlaces(ranks: Uint8Array): Int32Array {
+  const places = new Int32Array(ROWS_OF_SERVER + 1);
+  for (let i = 0; i < ranks.length; i++) places[ranks[i]!]!++;
+  places[ROWS_OF_SERVER] = 0;
+  let left = MOST_OLDER_ROWS;
+  for (let rank = 0; rank < ROWS_OF_SERVER; rank++) {
+    places[rank] = Math.min(left, places[rank]!);
+    left -= places[rank]!;
   }
-  return count;
+  return places;
+}
+
+function ownerOf({ key, target }: RecentRow): number {
+  return numberOf({ server: key.server, target });
+}
+
+/** The number of an owner; an unknown server is -1. */
+function numberOf({ server, target }: RowOwner): number {
+  return PREDICTION_TARGETS.length * (server + 1) + PREDICTION_TARGETS.indexOf(target);
+}
+
+type OwnerCounts = ReturnType<typeof createOwnerCounts>;
+
+/** Numbers the rows of each server and target, and counts the times that other processes observed after each. */
+function createOwnerCounts(servers: number) {
+  const own = new Uint32Array(PREDICTION_TARGETS.length * (servers + 1));
+  const others = new Map<number, { readonly after: number; readonly events: number }[]>();
+  return {
+    length: own.length,
+    /** Returns the number of the row. */
+    add: (row: RecentRow): number => ++own[ownerOf(row)]!,
+    addOthers(of: RowOwner, { events, later }: OthersTimes): void {
+      const owner = numberOf(of);
+      const times = others.get(owner) ?? [];
+      times.push({ after: own[owner]! - later, events });
+      // As many as a server keeps are enough to drop each row before them.
+      while (times.length > 1 && sumEvents(times.slice(1)) >= ROWS_OF_SERVER) times.shift();
+      others.set(owner, times);
+    },
+    countOthersAfter(owner: number, number: number): number {
+      const times = others.get(owner);
+      return times === undefined ? 0 : sumEvents(times.filter(({ after }) => after >= number));
+    },
+  };
+}
+
+function sumEvents(times: readonly { readonly events: number }[]): number {
+  return times.reduce((sum, { events }) => sum + events, 0);
 }

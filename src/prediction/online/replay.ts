@@ -1,10 +1,10 @@
 /** Replays the last observed times through a new version, whose residuals start again. */
-import { readEstimate, type SlotEstimates } from '../model/slot-evaluator.ts';
+import { type Estimate, readEstimate } from '../model/slot-evaluator.ts';
 import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
-import { readKnownMeans } from './known-means.ts';
-import { FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
-import type { RecentRow, RecentRows } from './recent-rows.ts';
+import { type Moments, readMeans } from './known-before.ts';
+import { FIRST_CAPACITY, type SlotModel } from './live-slot.ts';
+import { NEWEST_ROWS, type RecentRow, type RecentRows } from './recent-rows.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
 import type { SlotTable } from './slot-table.ts';
 
@@ -12,15 +12,21 @@ import type { SlotTable } from './slot-table.ts';
 export interface ReplayedParts {
   readonly tracker: ResidualTracker;
   readonly recent: RecentRows;
+  readonly moments: Moments;
   readonly table: SlotTable;
 }
 
+/** What the next model estimates for rows, by the key of the slot that answers them. */
+export type RowEstimates = Map<RecentRow, { readonly slot: string; readonly estimate: Estimate }>;
+
 /** Residuals are relative to the served model, so those of another model are dropped, and recent rows are replayed. */
-export function beginAgain(parts: ReplayedParts, targets = PREDICTION_TARGETS): void {
+export function beginAgain(parts: ReplayedParts, targets = PREDICTION_TARGETS, known: RowEstimates = new Map()): void {
   parts.tracker.clear(targets);
+  for (const target of targets) parts.moments.outdateMeans(target);
   replayRows(
     parts,
     parts.recent.list().filter(({ target }) => targets.includes(target)),
+    known,
   );
 }
 
@@ -30,29 +36,50 @@ export function beginWithoutRestored(parts: ReplayedParts, target: PredictionTar
   const own = rows.filter(({ isRestored }) => !isRestored);
   if (own.length === rows.length) return;
   parts.tracker.clear([target]);
-  replayRows(parts, own);
+  parts.moments.outdateMeans(target);
+  replayRows(parts, own, new Map());
 }
 
-/** Updates the residuals of servers by these rows, oldest first. */
-function replayRows(parts: ReplayedParts, rows: readonly RecentRow[]): void {
+/** Updates the residuals of servers by these rows, oldest first. Rows without an estimate are estimated now. */
+function replayRows({ tracker, moments, table }: ReplayedParts, rows: readonly RecentRow[], known: RowEstimates): void {
+  const isKnown = (row: RecentRow): boolean => known.get(row)?.slot === table.keyOf(row.podType);
+  for (const _ of estimateRows(
+    rows.filter((row) => !isKnown(row)),
+    { keyOf: (podType) => table.keyOf(podType), modelOf: (slot) => table.modelOf(slot), known },
+  ));
+  // Between older rows others are missing, so the means that are replayed there are not those of the moment.
+  const since = moments.observedTimes - NEWEST_ROWS;
+  for (const row of rows) {
+    const { moment = -1, key, podType, target, observedMs } = row;
+    if (moment >= Math.max(0, since)) moments.renew(moment, 'means', readMeans(tracker, row));
+    table.find(podType, 1)[target].replay(known.get(row)!.estimate, key, observedMs);
+  }
+}
+
+export interface EstimatedSlots {
+  /** The key of the slot that answers for a pod type. */
+  readonly keyOf: (podType: string) => string;
+  readonly modelOf: (slot: string) => SlotModel;
+  /** Gets the estimates. */
+  readonly known: RowEstimates;
+}
+
+/** Each slot estimates the rows that it answers. Runs in steps of less than a millisecond. */
+export function* estimateRows(
+  rows: readonly RecentRow[],
+  { keyOf, modelOf, known }: EstimatedSlots,
+): Generator<void, void> {
   if (rows.length === 0) return;
   const columns = createPredictColumns(FIRST_CAPACITY);
-  for (let start = 0; start < rows.length; start += FIRST_CAPACITY)
-    replayPart(parts, rows.slice(start, start + FIRST_CAPACITY), columns);
-}
-
-/** Replays the rows in their order; each slot estimates all of them in one call. */
-function replayPart({ tracker, table }: ReplayedParts, rows: readonly RecentRow[], columns: PredictColumns): void {
-  fillMetrics(columns, rows);
-  const servers = Int32Array.from(rows, ({ key }) => key.server);
-  const slots = rows.map(({ podType }) => table.find(podType, rows.length));
-  const estimates = new Map<LiveSlot, SlotEstimates>();
-  for (const slot of new Set(slots)) estimates.set(slot, slot.estimate(columns, servers));
-  for (const [i, { target, key, observedMs, before }] of rows.entries()) {
-    const slot = slots[i]!;
-    if (before !== undefined) before.means = readKnownMeans(tracker, { key, target });
-    slot[target].replay(readEstimate(estimates.get(slot)![target], i), key, observedMs);
-  }
+  for (const [slot, ofSlot] of Map.groupBy(rows, ({ podType }) => keyOf(podType)))
+    for (let start = 0; start < ofSlot.length; start += FIRST_CAPACITY) {
+      const part = ofSlot.slice(start, start + FIRST_CAPACITY);
+      fillMetrics(columns, part);
+      const servers = Int32Array.from(part, ({ key }) => key.server);
+      const estimates = modelOf(slot).estimate(columns, servers);
+      for (const [i, row] of part.entries()) known.set(row, { slot, estimate: readEstimate(estimates[row.target], i) });
+      yield;
+    }
 }
 
 function fillMetrics(columns: PredictColumns, rows: readonly RecentRow[]): void {

@@ -3,7 +3,14 @@ import type { LatencyModel } from '../model/model.ts';
 import type { SlotEvaluator } from '../model/slot-evaluator.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { registerServers } from './live-offsets.ts';
-import { createLiveSlot, createPodTypeEvaluator, FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
+import {
+  createLiveSlot,
+  createPodTypeEvaluator,
+  createSlotModel,
+  FIRST_CAPACITY,
+  type LiveSlot,
+  type SlotModel,
+} from './live-slot.ts';
 import type { PodTypeNumbers } from './names/pod-type-numbers.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
 
@@ -17,15 +24,24 @@ export interface SlotTable {
   find(podType: string, count: number): LiveSlot;
   /** The key of the slot that answers for this pod type. */
   keyOf(podType: string): string;
+  /** The model of a slot, which is opened if need be. */
+  modelOf(key: string): SlotModel;
   /** Opens the slot of a key. One that answers for no pod type is closed at the next swap. */
   ensure(key: string): void;
   /**
-   * Builds the next model's evaluators, slot by slot, and swaps the model in the last step. Slots that answer for no pod type any
-   * more are closed. A caller that stops early leaves the old model in place.
+   * Builds the next model's evaluators, slot by slot, calls `onPrepared`, and swaps the model in the last step. Slots that answer for
+   * no pod type any more are closed. A caller that stops early leaves the old model in place.
    */
-  prepareSwap(next: LatencyModel): Generator<void, void>;
+  prepareSwap(next: LatencyModel, onPrepared?: (next: PreparedModel) => Iterable<void>): Generator<void, void>;
   /** Calls the listener with the keys of the slots that a swap closes. Returns what ends that. */
   onClose(listener: (keys: ReadonlySet<string>) => void): () => void;
+}
+
+/** The next model, before it answers. */
+export interface PreparedModel {
+  readonly keyOf: (podType: string) => string;
+  /** Valid until another server may have got a number. */
+  readonly modelOf: (key: string) => SlotModel;
 }
 
 /**
@@ -56,8 +72,8 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     return served.slots.has(name) || podTypes.isKnown(name) ? name : POOLED;
   }
 
-  function openSlot(key: string, count: number): LiveSlot {
-    const slot = createLiveSlot(takeEvaluator(key, count), { tracker, podType: key });
+  function ensureSlot(key: string, count = 1): LiveSlot {
+    const slot = slots.get(key) ?? createLiveSlot(takeEvaluator(key, count), { tracker, podType: key });
     slots.set(key, slot);
     return slot;
   }
@@ -80,20 +96,20 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     keyOf: (podType) => slotKey(podType),
     find(podType, count) {
       const key = slotKey(podType);
-      const known = slots.get(key) ?? openSlot(key, count);
+      const known = ensureSlot(key, count);
       if (known.capacity < count) known.grow(createPodTypeEvaluator(model, key, count));
       return known;
     },
-    ensure(key) {
-      if (!slots.has(key)) openSlot(key, 1);
-    },
-    *prepareSwap(next) {
+    modelOf: ensureSlot,
+    ensure: (key) => void ensureSlot(key),
+    *prepareSwap(next, onPrepared = () => []) {
       const prepared = new Map<string, SlotEvaluator>();
       const kept = [...slots.keys()].filter((key) => slotKey(key, next) === key);
       for (const key of new Set([POOLED, ...next.slots.keys(), ...kept])) {
         prepared.set(key, createPodTypeEvaluator(next, key, slots.get(key)?.capacity ?? FIRST_CAPACITY));
         yield;
       }
+      yield* onPrepared(readPrepared(prepared, (podType) => slotKey(podType, next), tracker));
       model = next;
       swaps++;
       ready = prepared;
@@ -102,6 +118,18 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
       for (const [key, slot] of slots) slot.replaceModel(takeEvaluator(key, slot.capacity));
     },
     onClose,
+  };
+}
+
+function readPrepared(
+  prepared: ReadonlyMap<string, SlotEvaluator>,
+  keyOf: (podType: string) => string,
+  { servers }: ResidualTracker,
+): PreparedModel {
+  return {
+    // A pod type may have become known meanwhile.
+    keyOf: (podType) => (prepared.has(keyOf(podType)) ? keyOf(podType) : POOLED),
+    modelOf: (key) => createSlotModel(prepared.get(key)!, key, servers),
   };
 }
 

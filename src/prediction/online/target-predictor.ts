@@ -11,6 +11,7 @@ import { clampMs } from '../schema/milliseconds.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { createExpertWeights, type ExpertWeights } from './expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from './experts.ts';
+import type { DatedState } from './intervals/dated-state.ts';
 import {
   type PredictedInterval,
   quantileMs,
@@ -74,6 +75,8 @@ export interface ForecastOptions {
   readonly mixture: Mixture;
   /** The weights of the experts, if not those of the server now. */
   readonly weights?: readonly number[] | undefined;
+  /** The interval is as of this earlier moment. */
+  readonly asOf?: DatedState | undefined;
 }
 
 export interface TargetPredictorOptions {
@@ -121,7 +124,7 @@ export function createTargetPredictor(target: PredictionTarget, options: TargetP
       queueCheck.raise(mixture.timesMs, batch);
       const server = batch.servers[0]!;
       const leastMs = queueCheck.quantileBounds(batch.queueBounds)?.[0];
-      const interval = intervals.predictInterval(mixture.timesMs[0]!, server, leastMs);
+      const interval = intervals.predictInterval(mixture.timesMs[0]!, server, { leastMs, asOf: options.asOf });
       const used = { weights: options.weights ?? [...weights.weightsOf(server)], interval, queueBound };
       return describeForecast(readEstimate(estimates, 0), mixture, { offset: offsets.read(server), ...used });
     },

@@ -68,6 +68,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     const each = groups.ensure(entry.name);
     if (isOwn && each.sent.events > 0) mergeOwnEntry(each, entry);
     else mergeEntryOfOther(each, entry);
+    if (!isOwn) countOthers(live, each, entry.events);
     if (each.base === undefined) pending.remove(each);
   }
 
@@ -105,6 +106,14 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     findBase: (name) => groups.find(name)?.base,
     close: () => groups.close(),
   };
+}
+
+/** Counts times that another process observed at a server. Its entries of means may be of times that it replayed. */
+function countOthers({ learning, servers }: LiveModel, { name, sent, unsent }: SharedGroup, events: number): void {
+  if (name.kind !== 'server') return;
+  const address = Buffer.from(name.server);
+  const owner = { server: servers.find(address, 0, address.length), target: name.target };
+  learning.recent.countOthers(owner, { events, later: sent.events + unsent.events });
 }
 
 interface SharedParts {

@@ -1,6 +1,6 @@
 /** Measures how widely observed times scatter around predictions, in buckets of predicted times. */
 import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
-import { type AdaptiveQuantiles, QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
+import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 
 /** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. Those of a bucket begin at its number × stride. */
 export interface QuantileTable {
@@ -52,13 +52,18 @@ export function measureScale({ edges, quantiles, logMeans, rows }: Calibration):
  */
 const LEARNED_SHARE = 1 / 5;
 
+/** `AdaptiveQuantiles.evidence` of recent residuals. */
+interface Evidence {
+  readonly evidence: number;
+}
+
 /** Without training rows only the recent residuals count. */
-export function isBlended({ rows }: IntervalScale, { evidence }: AdaptiveQuantiles): boolean {
+export function isBlended({ rows }: IntervalScale, { evidence }: Evidence): boolean {
   return evidence < 1 && rows > 0;
 }
 
 /** The weight of the recent residuals in a blend with what the training measured. */
-export function shareOfRecent(learned: IntervalScale, recent: AdaptiveQuantiles): number {
+export function shareOfRecent(learned: IntervalScale, recent: Evidence): number {
   const { evidence } = recent;
   return isBlended(learned, recent) ? evidence / (evidence + LEARNED_SHARE * (1 - evidence)) : 1;
 }

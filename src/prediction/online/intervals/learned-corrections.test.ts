@@ -4,7 +4,7 @@ import { calibrate } from '../../model/calibration.ts';
 import { createRandom, drawLogNormal } from '../../simulator/random-draws.ts';
 import { QUANTILE_LEVELS } from './conformal.ts';
 import { type PredictedInterval, quantileMs } from './interval-statistics.ts';
-import { createLearnedCorrections } from './learned-corrections.ts';
+import { correctLearned, createLearnedCorrections, type LearnedCorrections } from './learned-corrections.ts';
 import { createPredictionIntervals } from './prediction-intervals.ts';
 
 const P90 = QUANTILE_LEVELS.indexOf(0.9);
@@ -15,11 +15,15 @@ function roomTo(recent: readonly number[]): Float64Array {
   return Float64Array.from(recent, (quantile, p) => quantile - LEARNED[p]!);
 }
 
+function apply({ corrections }: LearnedCorrections, level: number, recent: number): number {
+  return correctLearned(LEARNED[level]!, recent, corrections[level]!);
+}
+
 /** Corrections after events of which all have this residual. */
 function correctBy(residual: number, { isAtFloor = false, recent = RECENT, events = 5000 } = {}) {
   const corrections = createLearnedCorrections();
   for (let i = 0; i < events; i++) {
-    const quantiles = LEARNED.map((learned, p) => corrections.apply(p, learned, recent[p]!));
+    const quantiles = LEARNED.map((_, p) => apply(corrections, p, recent[p]!));
     const floor = isAtFloor ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
     corrections.observe(residual, { quantiles, floor, learnedRoom: roomTo(recent) }, 0);
   }
@@ -30,9 +34,9 @@ test('misses pull a learned quantile to the recent one, and never beyond it', ()
   const missed = correctBy(9);
   for (const p of [1, 2, 3]) {
     const learned = LEARNED[p]!;
-    assert.equal(missed.apply(p, learned, RECENT[p]!), RECENT[p]);
-    assert.equal(missed.apply(p, learned, learned + 0.5), learned + 0.5);
-    assert.equal(missed.apply(p, learned, learned - 1), learned);
+    assert.equal(apply(missed, p, RECENT[p]!), RECENT[p]);
+    assert.equal(apply(missed, p, learned + 0.5), learned + 0.5);
+    assert.equal(apply(missed, p, learned - 1), learned);
     assert.ok(missed.save()[p]! < RECENT[p]! - learned + 0.05, 'misses without an effect are not added up');
   }
   assert.equal(missed.save()[0], 0);
@@ -40,7 +44,7 @@ test('misses pull a learned quantile to the recent one, and never beyond it', ()
 
 test('covered requests lower a learned quantile to the recent one, and not at all behind a floor', () => {
   const narrow = [0, 0.5, 0.6, 0.7];
-  assert.equal(correctBy(-9, { recent: narrow }).apply(P90, LEARNED[P90]!, narrow[P90]!), narrow[P90]);
+  assert.equal(apply(correctBy(-9, { recent: narrow }), P90, narrow[P90]!), narrow[P90]);
   assert.deepEqual(correctBy(-9, { recent: narrow, isAtFloor: true }).save(), [0, 0, 0, 0]);
 });
 

@@ -15,8 +15,8 @@ const MAX_GAIN = 2;
 export const MAX_LEARNED_CORRECTION = 3;
 
 export interface LearnedCorrections {
-  /** The learned quantile with its correction, between the learned and the recent one. `level` is a position in `QUANTILE_LEVELS`. */
-  apply(level: number, learned: number, recent: number): number;
+  /** One for each of `QUANTILE_LEVELS`, for `correctLearned`. The array moves with each event. */
+  readonly corrections: Float64Array;
   /** Moves the corrections, but none further away from what has an effect on a quantile as it was predicted. */
   observe(residual: number, predicted: PredictedBlend, eventsMeanwhile: number): void;
   save(): number[];
@@ -32,14 +32,17 @@ export interface PredictedBlend {
   readonly learnedRoom: Float64Array | undefined;
 }
 
+/** The learned quantile with its correction, between the learned and the recent one. */
+export function correctLearned(learned: number, recent: number, correction: number): number {
+  const room = recent - learned;
+  return learned + Math.max(Math.min(0, room), Math.min(Math.max(0, room), correction));
+}
+
 export function createLearnedCorrections(): LearnedCorrections {
   const corrections = Float64Array.from(NO_CORRECTIONS);
   const delayMean = createDelayMean();
   return {
-    apply(level, learned, recent) {
-      const room = recent - learned;
-      return learned + Math.max(Math.min(0, room), Math.min(Math.max(0, room), corrections[level]!));
-    },
+    corrections,
     observe(residual, { quantiles, floor, learnedRoom }, eventsMeanwhile) {
       const step = Math.min(STEP, MAX_GAIN / (1 + delayMean.observe(eventsMeanwhile)));
       if (learnedRoom === undefined) return;

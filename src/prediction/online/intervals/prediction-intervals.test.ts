@@ -109,7 +109,8 @@ test('a miss in a surge counts as much as one in a calm period, also when times 
 test('requests that only the bound of a stalled queue covers do not lower the p90 of those without it', () => {
   const intervals = createPredictionIntervals('ttft', unknownCalibration());
   const observe = (events: number, leastMs?: number) => {
-    for (let i = 0; i < events; i++) intervals.observe(intervals.predictInterval(100, -1, leastMs), -1, (i % 20) / 20);
+    for (let i = 0; i < events; i++)
+      intervals.observe(intervals.predictInterval(100, -1, { leastMs }), -1, (i % 20) / 20);
     return quantileMs('p90', 100, intervals.predictInterval(100, -1));
   };
   const before = observe(2000);

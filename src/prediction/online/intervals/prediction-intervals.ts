@@ -24,6 +24,7 @@
 import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
 import type { PredictionTarget } from '../../schema/observation-table.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, MEDIAN, QUANTILE_LEVELS } from './conformal.ts';
+import type { DatedState, ServerState, SlotState } from './dated-state.ts';
 import { type IntervalScale, isBlended, measureScale, type QuantileTable, shareOfRecent } from './interval-scale.ts';
 import {
   fillStatistic,
@@ -34,7 +35,7 @@ import {
   quantileShift,
   type StatisticColumn,
 } from './interval-statistics.ts';
-import { createLearnedCorrections, type LearnedCorrections } from './learned-corrections.ts';
+import { correctLearned, createLearnedCorrections, type LearnedCorrections } from './learned-corrections.ts';
 import { createLogMeans } from './log-means.ts';
 import { createRollingMaximum, type RollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
@@ -64,11 +65,19 @@ export interface PredictionIntervals {
   readonly delays: FeedbackDelays;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
-  /** No quantile above the median is below `leastMs`. */
-  predictInterval(mixtureMs: number, server: number, leastMs?: number): PredictedInterval;
+  predictInterval(mixtureMs: number, server: number, options?: IntervalOptions): PredictedInterval;
+  /** What intervals at this server depend on now. Its arrays move with each observed time. */
+  readState(server: number): { readonly slot: SlotState; readonly server: ServerState };
   /** `logRatio` is log(observed / mixture), the residual before it is divided by the spread. */
   observe(interval: PredictedInterval, server: number, logRatio: number): void;
   replaceCalibration(calibration: Calibration): void;
+}
+
+export interface IntervalOptions {
+  /** No quantile above the median is below it. */
+  readonly leastMs?: number | undefined;
+  /** As of an earlier moment. */
+  readonly asOf?: DatedState | undefined;
 }
 
 /**
@@ -85,39 +94,34 @@ export const FEEDBACK_DELAY_DECAY = 0.98;
  */
 const EXCESS_MARGIN = 2;
 
-/** Step 4: blends, for each bucket, the corrected learned quantiles with the recent ones; undefined while residuals are few. */
+/**
+ * Step 4: blends, for each bucket, the corrected learned quantiles with the recent ones; undefined while residuals are few. Recent
+ * residuals of the slot have one quantile for every load; learned ones have one for each bucket.
+ */
 function blendQuantiles(
   learned: IntervalScale,
-  ofSlot: AdaptiveQuantiles,
-  ofLearned: LearnedCorrections,
+  { recent, learnedCorrections, evidence }: SlotState,
 ): QuantileTable | undefined {
-  const recent = ofSlot.quantiles();
   if (recent === undefined) return undefined;
-  if (!isBlended(learned, ofSlot)) return { quantiles: recent, stride: 0 };
-  const share = shareOfRecent(learned, ofSlot);
+  if (!isBlended(learned, { evidence })) return { quantiles: recent, stride: 0 };
+  const share = shareOfRecent(learned, { evidence });
   const quantiles = new Float64Array(learned.quantiles.length);
   // A loop: this runs for every call and every report, and `map` costs many times as much.
   for (let i = 0; i < quantiles.length; i++) {
     const level = i % QUANTILE_LEVELS.length;
-    const quantile = ofLearned.apply(level, learned.quantiles[i]!, recent[level]!);
+    const quantile = correctLearned(learned.quantiles[i]!, recent[level]!, learnedCorrections[level]!);
     quantiles[i] = quantile + share * (recent[level]! - quantile);
   }
   return { quantiles, stride: QUANTILE_LEVELS.length };
 }
 
-/** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
-function createBlend(ofSlot: AdaptiveQuantiles, ofLearned: LearnedCorrections) {
-  const blendLogMeans = createLogMeans(ofSlot);
-  return (learned: IntervalScale) => ({
-    ...blendQuantiles(learned, ofSlot, ofLearned),
-    readLogMeans: () => blendLogMeans(learned),
-  });
-}
-
 /** How far the recent quantiles are above the learned ones of a bucket; undefined where these are not blended with recent ones. */
-function findLearnedRoom(learned: IntervalScale, ofSlot: AdaptiveQuantiles, bucket: number): Float64Array | undefined {
-  const recent = ofSlot.quantiles();
-  if (recent === undefined || !isBlended(learned, ofSlot)) return undefined;
+function findLearnedRoom(
+  learned: IntervalScale,
+  { recent, evidence }: SlotState,
+  bucket: number,
+): Float64Array | undefined {
+  if (recent === undefined || !isBlended(learned, { evidence })) return undefined;
   const room = new Float64Array(recent.length);
   for (let level = 0; level < room.length; level++)
     room[level] = recent[level]! - learned.quantiles[bucket * learned.stride + level]!;
@@ -158,48 +162,80 @@ function correctRecent(recent: Float64Array | undefined, corrections: Float64Arr
   });
 }
 
-export function createPredictionIntervals(target: PredictionTarget, calibration: Calibration): PredictionIntervals {
+/** Observed times move these. */
+type LearnedParts = Pick<
+  PredictionIntervals,
+  'ofSlot' | 'ofServers' | 'ofLearned' | 'rollingMaximum' | 'excessMaximum' | 'delays'
+>;
+
+function createLearned(): LearnedParts {
   const delays: FeedbackDelays = { feedbackDelay: 0, reportDelay: 0 };
-  const readDelay = () => delays.feedbackDelay + delays.reportDelay;
-  const ofSlot = createAdaptiveQuantiles(readDelay);
-  const ofServers = createServerQuantiles();
-  const ofLearned = createLearnedCorrections();
-  const [rollingMaximum, excessMaximum] = [createRollingMaximum(), createRollingMaximum()];
-  const blend = createBlend(ofSlot, ofLearned);
+  return {
+    ofSlot: createAdaptiveQuantiles(() => sumDelays(delays)),
+    ofServers: createServerQuantiles(),
+    ofLearned: createLearnedCorrections(),
+    rollingMaximum: createRollingMaximum(),
+    excessMaximum: createRollingMaximum(),
+    delays,
+  };
+}
+
+function sumDelays({ feedbackDelay, reportDelay }: FeedbackDelays): number {
+  return feedbackDelay + reportDelay;
+}
+
+function readSlotState({ ofSlot, ofLearned, rollingMaximum, excessMaximum, delays }: LearnedParts): SlotState {
+  return {
+    recent: ofSlot.quantiles(),
+    evidence: ofSlot.evidence,
+    learnedCorrections: ofLearned.corrections,
+    largestShift: rollingMaximum.value,
+    largestExcessMs: excessMaximum.value,
+    delay: sumDelays(delays),
+    count: ofSlot.count,
+  };
+}
+
+function readServerState({ ofServers }: LearnedParts, server: number): ServerState {
+  return { corrections: ofServers.correctionsOf(server), count: ofServers.countOf(server) };
+}
+
+export function createPredictionIntervals(target: PredictionTarget, calibration: Calibration): PredictionIntervals {
+  const learned = createLearned();
+  const { ofSlot, ofServers, ofLearned, rollingMaximum, excessMaximum, delays } = learned;
+  const blendLogMeans = createLogMeans(ofSlot);
   let scale = measureScale(calibration);
 
-  function readState(): IntervalState {
+  function toIntervalState(slot: SlotState): IntervalState {
     return {
       ...scale,
-      ...blend(scale),
+      ...blendQuantiles(scale, slot),
+      readLogMeans: () => blendLogMeans(scale),
       lowerQuantile: ofSlot.lowerQuantile(),
       learnedQuantiles: scale.quantiles,
-      maxShift: rollingMaximum.value,
-      maxExcessMs: EXCESS_MARGIN * excessMaximum.value,
+      maxShift: slot.largestShift,
+      maxExcessMs: EXCESS_MARGIN * slot.largestExcessMs,
       findShift: SHIFT_OF[target],
       ofServers,
-      maxMedianShift: limitMedianShift(readDelay()),
+      maxMedianShift: limitMedianShift(slot.delay),
     };
   }
 
   return {
-    ofSlot,
-    ofServers,
-    ofLearned,
-    rollingMaximum,
-    excessMaximum,
-    delays,
-    fill: (mixed, column) => fillStatistic(readState(), mixed, column),
-    predictInterval(mixtureMs, server, leastMs = 0) {
-      const state = readState();
+    ...learned,
+    fill: (mixed, column) => fillStatistic(toIntervalState(readSlotState(learned)), mixed, column),
+    readState: (server) => ({ slot: readSlotState(learned), server: readServerState(learned, server) }),
+    predictInterval(mixtureMs, server, { leastMs = 0, asOf } = {}) {
+      const { slot = readSlotState(learned), server: ofServer = readServerState(learned, server) } = asOf ?? {};
+      const state = toIntervalState(slot);
       const bucket = findBucket(scale.edges, mixtureMs);
       const spread = scale.spreads[bucket]!;
-      const corrections = ofServers.correctionsOf(server);
+      const { corrections } = ofServer;
       const floor = Math.log(Math.max(medianFactor(state, corrections), leastMs / mixtureMs)) / spread;
       const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections, floor });
-      const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
-      const recentQuantiles = correctRecent(ofSlot.quantiles(), corrections) ?? quantiles;
-      const learnedRoom = findLearnedRoom(scale, ofSlot, bucket);
+      const before = { observedBefore: slot.count, observedOfServerBefore: ofServer.count };
+      const recentQuantiles = correctRecent(slot.recent, corrections) ?? quantiles;
+      const learnedRoom = findLearnedRoom(scale, slot, bucket);
       const { maxMedianShift } = state;
       return { mixtureMs, spread, quantiles, recentQuantiles, floor, learnedRoom, maxMedianShift, ...before };
     },
