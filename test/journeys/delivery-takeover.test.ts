@@ -90,7 +90,7 @@ interface Scene {
 /** Both programs are in the middle of many deliveries. */
 async function openScene(undo: AsyncDisposableStack): Promise<Scene> {
   const place = await createStorePlace('postgres');
-  undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
+  undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true, maxRetries: 20 }));
   const store = undo.use(await openTestStore(place));
   const receivers: Receiver[] = [];
   // Slow enough that something is always under way.

@@ -75,7 +75,7 @@ async function exchangeUntilKilled(program: Program, exchanges: readonly Fields[
 
 test('T21 kill -9 in the middle of exchanges leaves no code half redeemed', async (t) => {
   const place = await createStorePlace('sqlite');
-  t.after(() => rmSync(place.dataDir, { recursive: true, force: true }));
+  t.after(() => rmSync(place.dataDir, { recursive: true, force: true, maxRetries: 20 }));
   const counts = { answered: 0, unanswered: 0, spentUnanswered: 0 };
   for (let life = 0; life < LIVES; life += 1) {
     const exchanges = await createExchanges(place);

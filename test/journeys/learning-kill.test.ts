@@ -191,6 +191,6 @@ test(`kill -9 in ${LIVES} lives of reporting and learning loses nothing and leav
     t.diagnostic(`${acknowledged} reports, ${versions} versions, ${cutShort.size} trainings cut short`);
     assert.ok(acknowledged > 0 && cutShort.size > 0 && versions > 0);
   } finally {
-    rmSync(place.dataDir, { recursive: true, force: true });
+    rmSync(place.dataDir, { recursive: true, force: true, maxRetries: 20 });
   }
 });

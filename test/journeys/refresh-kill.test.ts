@@ -103,6 +103,6 @@ test(`kill -9 during ${REFRESHES} refreshes loses no acknowledged token and fork
       assert.equal(answer.status, 200, 'the last acknowledged token works');
     }
   } finally {
-    rmSync(place.dataDir, { recursive: true, force: true });
+    rmSync(place.dataDir, { recursive: true, force: true, maxRetries: 20 });
   }
 });

@@ -83,7 +83,7 @@ async function withDeliveries(place: StorePlace, url: string, run: (place: Place
   } finally {
     await Promise.all(programs.map((program) => program.kill()));
     await store[Symbol.asyncDispose]();
-    rmSync(dataDir, { recursive: true, force: true });
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 
