@@ -134,7 +134,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       const { key, podType, metrics } = forecast;
       const served = forecasts.renew(forecast, target);
       // An adopted forecast does not say when its request was sent.
-      const sentAfter = forecast === given ? forecast.observedTimes : undefined;
+      const sentAfter = forecast.swaps === FORECAST_BEFORE_ALL.swaps ? undefined : forecast.observedTimes;
       noteRow(parts, { key, podType, metrics, target, observedMs }, { knownMs: world.nowMs(), sentAfter });
       table.find(podType, 1)[target].observe(served, key, { observedMs, certainty: certaintyOf(target, outputTokens) });
       // 7 times in the first 256 rows, then every 512 rows until the first training.

@@ -53,12 +53,14 @@ export interface MomentRing<Part extends string> {
   findLater(owners: NotedOwners, since: number): LaterNotes;
 }
 
-/** Notes are kept in 1.5 MB at most: of a request that is older than all notes, the moment of the oldest counts. */
+/** Notes are kept in 3 MB at most: of a request that is older than all notes, the moment of the oldest counts. */
 const MOST_NOTES = 4096;
-/** A request was sent at most this many observed times ago, and this many times as many as others are under way for on average. */
+/** A request was sent at most this many observed times ago, and this many times as many as two of five others are under way for. */
 const LEAST_LIMIT = 64;
-const LIMIT_FACTOR = 4;
-const DELAY_DECAY = 0.98;
+const LIMIT_FACTOR = 8;
+/** Steps of a quantile: three of five are longer under way. Unlike a mean, it does not follow the requests of late clocks. */
+const DELAY_RISE = 1.02;
+const DELAY_FALL = 1.03;
 /** Most models have few reports. */
 const FIRST_NOTES = 64;
 
@@ -67,8 +69,8 @@ export function createMomentRing<Part extends string>(lengths: PartLengths<Part>
   const models = { ttft: 0, tpot: 0 };
   let columns = createColumns(FIRST_NOTES, layout.width);
   let observedTimes = 0;
-  /** How many times were observed between a request and its own time, lately. */
-  let delay = 0;
+  /** How many times are observed between a request and its own time, at least in three of five lately. */
+  let delay = 1;
   const limit = () => LEAST_LIMIT + LIMIT_FACTOR * delay;
   const oldest = () => Math.max(0, observedTimes - columns.capacity);
 
@@ -85,7 +87,7 @@ export function createMomentRing<Part extends string>(lengths: PartLengths<Part>
     },
     add(owners, { knownMs, sentAfter }, parts) {
       if (sentAfter !== undefined)
-        delay = DELAY_DECAY * delay + (1 - DELAY_DECAY) * Math.min(limit(), observedTimes - sentAfter);
+        delay = observedTimes - sentAfter > delay ? delay * DELAY_RISE : Math.max(1, delay / DELAY_FALL);
       if (observedTimes === columns.capacity && columns.capacity < MOST_NOTES) columns = enlarge(columns, layout.width);
       const at = observedTimes % columns.capacity;
       const before = observedTimes === 0 ? knownMs : columns.knownMs[(observedTimes - 1) % columns.capacity]!;
@@ -133,7 +135,7 @@ interface Columns {
   readonly addresses: (Uint8Array | undefined)[];
   readonly slots: string[];
   /** All parts of a note, one note after the other. */
-  readonly values: Float32Array;
+  readonly values: Float64Array;
 }
 
 function createColumns(capacity: number, width: number): Columns {
@@ -145,7 +147,7 @@ function createColumns(capacity: number, width: number): Columns {
     podTypes: new Int32Array(capacity),
     addresses: [],
     slots: [],
-    values: new Float32Array(capacity * width),
+    values: new Float64Array(capacity * width),
   };
 }
 
