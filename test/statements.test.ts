@@ -83,7 +83,10 @@ const PLANS = [
     'accuracy-counts-find-first',
     'SEARCH accuracy_counts USING COVERING INDEX accuracy_counts_to_merge (minutes=? AND start_ms<?)',
   ],
-  ['live-state-times', 'SCAN live_states USING COVERING INDEX live_states_times'],
+  [
+    'live-state-times',
+    'SCAN s USING COVERING INDEX live_states_times; CORRELATED SCALAR SUBQUERY 1; SEARCH m USING COVERING INDEX sqlite_autoindex_models_1 (name=?)',
+  ],
 ] as const;
 
 function explainStatement(database: DatabaseSync, name: string): string {

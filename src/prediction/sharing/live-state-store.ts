@@ -11,11 +11,16 @@ const saveStateSql = statement(
    SET saved_at_ms = excluded.saved_at_ms, sequence = excluded.sequence, content = excluded.content
    WHERE live_states.sequence <= excluded.sequence`,
 );
-// Lists as many states as there are models with a live model of their own (MOST_STATES), and the one that the others share.
+const IS_TRAINED = 'EXISTS (SELECT 1 FROM models m WHERE m.name = s.target_model)';
+// Lists the states of all trained models, of as many others as have a live model of their own (MOST_UNTRAINED), and the one that
+// the rest share.
 const listStatesSql = statement<{ target_model: string; sequence: number; content: string }>(
   'live-state-list',
-  `SELECT target_model, sequence, content FROM live_states
-   ORDER BY CASE WHEN target_model = $1 THEN 0 ELSE 1 END, saved_at_ms DESC LIMIT 257`,
+  `SELECT target_model, sequence, content FROM live_states s WHERE s.target_model = $1 OR ${IS_TRAINED}
+   UNION ALL
+   SELECT target_model, sequence, content FROM (
+     SELECT target_model, sequence, content FROM live_states s WHERE s.target_model <> $1 AND NOT ${IS_TRAINED}
+     ORDER BY saved_at_ms DESC LIMIT 256) untrained`,
 );
 
 const deleteStateSql = statement(
@@ -23,9 +28,9 @@ const deleteStateSql = statement(
   'DELETE FROM live_states WHERE target_model = $1 AND saved_at_ms = $2',
 );
 
-const listSavedSql = statement<{ target_model: string; saved_at_ms: number; sequence: number }>(
+const listSavedSql = statement<{ target_model: string; saved_at_ms: number; sequence: number; is_trained: number }>(
   'live-state-times',
-  'SELECT target_model, saved_at_ms, sequence FROM live_states',
+  `SELECT target_model, saved_at_ms, sequence, CASE WHEN ${IS_TRAINED} THEN 1 ELSE 0 END AS is_trained FROM live_states s`,
 );
 
 export interface NamedLiveState {
@@ -58,23 +63,28 @@ export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {
 export interface SavedAt {
   readonly savedAtMs: number;
   readonly sequence: number;
+  /** The model has a trained version. */
+  readonly isTrained: boolean;
 }
 
 /** When each state was saved last, and the row of the log up to which it goes. */
 export async function listSavedStates(store: Store): Promise<ReadonlyMap<string, SavedAt>> {
   const rows = await store.read(listSavedSql);
   return new Map(
-    rows.map(({ target_model: name, saved_at_ms: savedAtMs, sequence }) => [name, { savedAtMs, sequence }]),
+    rows.map(({ target_model: name, saved_at_ms: savedAtMs, sequence, is_trained }) => [
+      name,
+      { savedAtMs, sequence, isTrained: is_trained === 1 },
+    ]),
   );
 }
 
-/** As many names have a state of their own that a restart reads. */
-const MOST_STATES = 256;
+/** As many names without a trained version have a state of their own that a restart reads: callers may send any name. */
+const MOST_UNTRAINED = 256;
 
 /** Deletes states that a restart would not read, unless they were saved again since they were listed. */
 export async function deleteUnreadStates(store: Store, saved: ReadonlyMap<string, SavedAt>): Promise<void> {
-  const ofNames = [...saved].filter(([name]) => name !== SHARED_NAME);
-  const unread = ofNames.sort(([, one], [, other]) => other.savedAtMs - one.savedAtMs).slice(MOST_STATES);
+  const untrained = [...saved].filter(([name, { isTrained }]) => name !== SHARED_NAME && !isTrained);
+  const unread = untrained.sort(([, one], [, other]) => other.savedAtMs - one.savedAtMs).slice(MOST_UNTRAINED);
   if (unread.length === 0) return;
   await store.writeAll(
     unread.map(([name, { savedAtMs }]) => ({ statement: deleteStateSql, parameters: [name, savedAtMs] })),
