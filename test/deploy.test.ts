@@ -188,6 +188,16 @@ test('the job that moves a store fails after the hour that the guide names, as w
   );
 });
 
+test('each `kubectl wait` of the guides says how long: without that it takes 30 seconds, too few to pull an image', () => {
+  const guides = globSync('docs/how-to/*.md').map((file) => readFileSync(file, 'utf8'));
+  const waits = guides.flatMap((text) => text.match(/kubectl wait [^&|;]+/g) ?? []);
+  assert.ok(waits.length >= 4);
+  assert.deepEqual(
+    waits.filter((command) => !/ --timeout=\d+[sm]/.test(command)),
+    [],
+  );
+});
+
 test('the commands of the guide share a volume, so they run as the user of the image', () => {
   const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
   const commands = [...guide.matchAll(/^docker run (?:.*\\\n)*.*$/gm)].map(([command]) => command);
