@@ -117,44 +117,85 @@ test('the programs of the guides for Kubernetes copy the store and its keys out 
   assert.deepEqual([...others, ...further], []);
 });
 
-/** Commands that only record what they were asked; `$failing` fails, and so does the first `logs`, as before the container has started. */
+/**
+ * Commands that only record what they were asked; `$failing` fails. The job completes in the wait for it whose number is the
+ * length of `$complete_at`, and has failed from the beginning with `never`.
+ */
 const STAND_IN = `#!/bin/sh
-echo "\${0##*/} $1\${2:+ $2}" >> "\${0%/*}/calls"
-case " $1" in
-  " $failing") exit 1 ;;
-  " exec") echo "$keys_of_volume" ;;
-  " logs") if [ ! -e "\${0%/*}/started" ]; then : > "\${0%/*}/started"; exit 1; fi ;;
+folder="\${0%/*}"
+echo "\${0##*/} $1\${2:+ $2}" >> "$folder/calls"
+case " $1 $2" in
+  " $failing "*) exit 1 ;;
+  " exec "*) echo "$keys_of_volume" ;;
+  *=complete) printf . >> "$folder/waits"; read -r waits < "$folder/waits"; [ "$waits" = "$complete_at" ] ;;
+  *=failed) [ "$complete_at" = never ] ;;
+  " get "*) [ "$complete_at" = never ] || echo 1 ;;
 esac
 `;
 
+interface Move {
+  readonly failing?: string;
+  readonly keys_of_volume?: string;
+  readonly complete_at?: string;
+}
+
 /** Runs the move of the guide with such commands; returns what it called. */
-function move(environment: { readonly failing?: string; readonly keys_of_volume?: string }): string[] {
+function move(environment: Move): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-move-'));
   for (const name of ['kubectl', 'helm', 'sleep']) writeFileSync(join(folder, name), STAND_IN, { mode: 0o755 });
   const [block] = listShellBlocks('docs/how-to/use-postgresql.md').filter(({ text }) => text.includes('kubectl'));
-  const env = { PATH: folder, keys_of_volume: 'first,second', ...environment };
-  spawnSync('/bin/sh', ['-c', block?.text ?? ''], { env });
+  const env = { PATH: folder, keys_of_volume: 'first,second', complete_at: '.', ...environment };
+  spawnSync('/bin/sh', ['-c', block?.text ?? ''], { env, timeout: 20_000 });
   const calls = readFileSync(join(folder, 'calls'), 'utf8').trimEnd().split('\n');
   rmSync(folder, { recursive: true });
   return calls;
 }
 
-test('the move to PostgreSQL in Kubernetes waits for the job, and ends at the first command that fails', () => {
-  const secret = ['kubectl exec deployment/trivet', 'kubectl create secret'];
-  const follow = 'kubectl logs --follow';
-  const copied = [
-    ...secret,
-    'kubectl delete deployment/trivet',
-    'kubectl apply -f',
-    follow,
-    'sleep 2',
-    follow,
-    'kubectl wait --for=condition=complete',
-  ];
-  assert.deepEqual(move({}), [...copied, 'helm upgrade trivet']);
-  assert.deepEqual(move({ failing: 'wait' }), copied);
-  assert.deepEqual(move({ failing: 'create' }), secret);
-  assert.deepEqual(move({ keys_of_volume: '' }), secret.slice(0, 1));
+const SECRET_CALLS = ['kubectl exec deployment/trivet', 'kubectl create secret'];
+const START_CALLS = [...SECRET_CALLS, 'kubectl delete deployment/trivet', 'kubectl apply -f'];
+const WAIT_FOR_COPY = 'kubectl wait --for=condition=complete';
+const WAIT_FOR_FAILURE = 'kubectl wait --for=condition=failed';
+const RESULT_CALLS = ['kubectl logs job/trivet-move', 'kubectl get job/trivet-move'];
+
+test('the move to PostgreSQL in Kubernetes ends at the first command that fails', () => {
+  assert.deepEqual(move({ failing: 'create' }), SECRET_CALLS);
+  assert.deepEqual(move({ failing: 'apply' }), START_CALLS);
+  assert.deepEqual(move({ keys_of_volume: '' }), SECRET_CALLS.slice(0, 1));
+});
+
+test('the move to PostgreSQL in Kubernetes waits for the copy as long as it takes', () => {
+  const copied = [...RESULT_CALLS, 'helm upgrade trivet'];
+  assert.deepEqual(move({}), [...START_CALLS, WAIT_FOR_COPY, ...copied]);
+  const again = [WAIT_FOR_COPY, WAIT_FOR_FAILURE, 'sleep 1'];
+  assert.deepEqual(move({ complete_at: '...' }), [...START_CALLS, ...again, ...again, WAIT_FOR_COPY, ...copied]);
+  assert.deepEqual(move({ failing: 'logs' }), [...START_CALLS, WAIT_FOR_COPY, ...copied]);
+});
+
+test('the move to PostgreSQL in Kubernetes starts no empty service after a job that failed, with or without a log', () => {
+  const failed = [...START_CALLS, WAIT_FOR_COPY, WAIT_FOR_FAILURE, ...RESULT_CALLS];
+  assert.deepEqual(move({ complete_at: 'never' }), failed);
+  assert.deepEqual(move({ complete_at: 'never', failing: 'logs' }), failed);
+});
+
+test('the job that moves a store fails after the hour that the guide names, as when its image cannot be pulled', () => {
+  const { spec } = parse(readFileSync('deploy/kubernetes/move-to-postgresql.yaml', 'utf8')) as {
+    readonly spec: { readonly activeDeadlineSeconds?: number };
+  };
+  assert.equal(spec.activeDeadlineSeconds, 3600);
+  assert.match(
+    readFileSync('docs/how-to/use-postgresql.md', 'utf8'),
+    /fails after an hour \(`activeDeadlineSeconds`\)/,
+  );
+});
+
+test('each `kubectl wait` of the guides says how long: without that it takes 30 seconds, too few to pull an image', () => {
+  const guides = globSync('docs/how-to/*.md').map((file) => readFileSync(file, 'utf8'));
+  const waits = guides.flatMap((text) => text.match(/kubectl wait [^&|;]+/g) ?? []);
+  assert.ok(waits.length >= 4);
+  assert.deepEqual(
+    waits.filter((command) => !/ --timeout=\d+[sm]/.test(command)),
+    [],
+  );
 });
 
 test('the commands of the guide share a volume, so they run as the user of the image', () => {

@@ -52,6 +52,14 @@ test('sweepEach() takes `unavailable` of one kind for a failure of that kind, an
   assert.deepEqual(failures, ['tickets']);
 });
 
+test('sweepEach() reports all kinds from one that is `unavailable` to the last, since they may be damaged', async () => {
+  const failures: string[] = [];
+  const sweeping = { ...SWEEP_WITHOUT_PAUSES, onFailure: (kind: string) => void failures.push(kind) };
+  const sweeps = { codes: async () => 1, tickets: refuse, sessions: refuse };
+  assert.deepEqual(await sweepEach(sweeping, sweeps), { codes: 1, tickets: 0, sessions: 0 });
+  assert.deepEqual(failures, ['tickets', 'sessions']);
+});
+
 test('sweepEach() throws `unavailable` of all kinds, and reports none of them', async () => {
   const onFailure = () => assert.fail('the database is away');
   const sweeping = { ...SWEEP_WITHOUT_PAUSES, onFailure };

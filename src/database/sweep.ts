@@ -91,7 +91,8 @@ function chooseLimit(limit: number, tookMs: number): number {
 
 /**
  * Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. Throws `unavailable` if each kind fails with
- * it, and reports none: then the database is away. Where others can be swept, it comes of a damaged page or of conflicts, and is reported.
+ * it, and reports none: then the database is away. Where others can be swept, it comes of a damaged page or of conflicts, and is reported:
+ * so are the kinds that are left when an outage begins, since damage of the last kinds looks the same.
  */
 export async function sweepEach<Kind extends string>(
   { onFailure, signal }: SweepContext,
