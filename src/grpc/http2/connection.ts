@@ -152,6 +152,10 @@ export class Http2Connection {
     this.#streams.markProgress();
   }
 
+  countProgress(bytes: number): void {
+    this.#streams.countProgress(bytes);
+  }
+
   /** Resolves when the client takes what is sent, or is gone. */
   whenWritable(): Promise<void> | undefined {
     if (this.writer.length > MAX_UNFLUSHED_BYTES) this.flush();

@@ -5,6 +5,9 @@ import { MAX_WINDOW } from '../frames/frames.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import type { Http2Stream } from './stream.ts';
 
+/** A client that sends or takes as many bytes goes on. One that drips them waits. */
+const PROGRESS_BYTES = 16_384;
+
 export const MAX_STREAMS = 1024;
 
 /** The streams of a connection: those that are open, those that came with this read, and what is known of the others. */
@@ -18,6 +21,8 @@ export class StreamTable {
   #maxId = MAX_WINDOW;
   /** When a stream was opened or ended last, or went on. */
   #progressMs: number;
+  /** Bytes of calls that came or went since then. */
+  #progressBytes = 0;
   /** A stream ended in this read. */
   #hasEnded = false;
 
@@ -95,7 +100,14 @@ export class StreamTable {
   /** From now on the connection is idle, or waits for its client, if it does. */
   markProgress(): void {
     this.#hasEnded = false;
+    this.#progressBytes = 0;
     this.#progressMs = this.#monotonicMs();
+  }
+
+  /** The client sent or took bytes of a call, in frames of any size. */
+  countProgress(bytes: number): void {
+    this.#progressBytes += bytes;
+    if (this.#progressBytes >= PROGRESS_BYTES) this.markProgress();
   }
 
   /** For how long no stream was opened or ended, or went on. */

@@ -26,13 +26,13 @@ export interface StreamConnection {
   forget(stream: Http2Stream): void;
   /** A call goes on: the connection has not waited for its client until now. */
   markProgress(): void;
+  /** The client sent or took bytes of a call: with many of them, the call goes on. */
+  countProgress(bytes: number): void;
 }
 
 const NOTHING = Buffer.alloc(0);
 /** A window that the client opens for fewer bytes than these does not count as used. */
 const MIN_DATA_BYTES = 256;
-/** A client that sends or takes as many bytes at once goes on. One that drips them waits. */
-const PROGRESS_BYTES = 16_384;
 
 /** One call on the wire: its windows, and what waits for them. */
 export class Http2Stream implements BlockedStream, CountedCall {
@@ -112,7 +112,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     this.#receiveWindow -= counted;
     if (this.#receiveWindow < 0) throw new ConnectionError(ERROR.flowControl, 'the window of a stream is exceeded');
     this.#isRemoteEnded = isLast;
-    if (counted >= PROGRESS_BYTES) this.#connection.markProgress();
+    this.#connection.countProgress(bytes.length);
     if (!this.#isContentLengthKept(bytes.length)) {
       this.reset(ERROR.protocol);
       return;
@@ -231,7 +231,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       writer.bytes(waiting.peek(length), 0, length);
       waiting.drop(length);
       if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.countDataFrame();
-      if (length >= PROGRESS_BYTES) this.#connection.markProgress();
+      this.#connection.countProgress(length);
     }
   }
 

@@ -16,6 +16,7 @@ import {
   HEADERS,
   SETTINGS,
   talk,
+  WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
 import { realWorld } from '../../world.ts';
 
@@ -116,6 +117,47 @@ for (const [what, path] of [
     oldest.send(frame(DATA, 1, streamId, isStream ? NOTHING : frameMessage(HELLO)));
     await checkAnswered(oldest, streamId);
     for (const { socket } of [oldest, honest, ...watchers]) socket.destroy();
+  });
+
+const LONG_MESSAGE = frameMessage(Buffer.alloc(90_000));
+const SMALL_PART = Buffer.alloc(8192);
+const SMALL_WINDOW = Buffer.from('00002000', 'hex');
+
+for (const [what, open, goOn] of [
+  [
+    'sends a message',
+    (client) => client.sendData(1, LONG_MESSAGE.subarray(0, 5), false),
+    (client) => client.sendData(1, SMALL_PART, false),
+  ],
+  [
+    'reads an answer',
+    (client) => client.sendData(1, LONG_MESSAGE),
+    async (client) => client.send(...[0, 1].map((id) => frame(WINDOW_UPDATE, 0, id, SMALL_WINDOW))),
+  ],
+] as readonly [string, open: (client: FlowClient) => Promise<void>, goOn: (client: FlowClient) => Promise<void>][])
+  test(`the oldest connection, whose client ${what} in frames of 8 KiB, does not give way before one that stopped later`, async () => {
+    const { world, goOn: passTime } = createClock();
+    await using running = await startGrpcServer(echoMethods, { maxConnections: 2, world });
+    const { port } = running.server;
+    const oldest = await connectWith(
+      port,
+      '127.0.0.2',
+      frame(SETTINGS, 0, 0, NO_WINDOW),
+      frame(HEADERS, 4, 1, block()),
+    );
+    await open(oldest);
+    let stopped: FlowClient | undefined;
+    for (let part = 0; part < 10; part++) {
+      if (part === 3) stopped = await connectWith(port, '127.0.0.3', frame(HEADERS, 4, 1, block()));
+      passTime(300);
+      await goOn(oldest);
+      await oldest.settle();
+    }
+    const honest = await connectWith(port, '127.0.0.4', ...echoed(1));
+    await checkAnswered(honest, 1);
+    await Promise.race([oldest.closed, stopped!.closed]);
+    assert.ok(!oldest.isClosed);
+    for (const { socket } of [oldest, honest, stopped!]) socket.destroy();
   });
 
 test('the oldest connection, whose message waits for memory that others use, does not give way', async () => {
