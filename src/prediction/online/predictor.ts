@@ -16,7 +16,10 @@ import { createLiveModel, type LiveModel, type StatisticColumns } from './live-m
 import { createUntrainedModels } from './names/untrained-models.ts';
 
 export interface SwappablePredictor extends Predictor, BatchPredictor {
-  /** Serves this model from the next call on; undefined goes back to the prior. Weights, quantiles and histories stay; residuals of servers are computed again from the newest rows. */
+  /**
+   * Serves this model from the next call on; undefined goes back to the prior. Weights, quantiles and histories stay; residuals
+   * of servers are computed again from the newest rows.
+   */
   swap(targetModel: string, model: LatencyModel | undefined): void;
   /** Swaps in steps, between which calls are answered. Only one swap of a target model may run at a time. */
   swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * Turns what a live model has learned into the JSON that is saved for a restart, and back. These interfaces are the stored JSON. Older and newer
- * processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
- * `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
+ * Converts what a live model has learned into the JSON that is saved for a restart, and back. These interfaces are the stored
+ * JSON. Older and newer processes read each other's state, so some fields keep a name that the code does not use any more
+ * (`state`, `selector`, `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
  */
 
 import type { PredictionTarget } from '../schema/observation-table.ts';

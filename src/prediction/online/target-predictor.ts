@@ -1,9 +1,9 @@
 /**
- * Predicts one target (TTFT or TPOT) of one slot, and learns from each observed time: it updates the mean residuals, the weights
- * of the experts and the intervals. A prediction starts from the model's estimates: it mixes the experts (`expert-weights.ts`),
- * adds server offsets, raises TTFT to the bound of a stalled queue, and computes the interval around it (`intervals/`). Layers 3
- * and 4 of docs/how-it-works/prediction.md. Each step loops over all rows of a batch, since calls for each row would cost several
- * times the arithmetic.
+ * Predicts one target (TTFT or TPOT) of one slot, and learns from each observed time. It then updates the mean residuals, the
+ * weights of the experts and the intervals. A prediction starts from the model's estimates: it mixes the experts
+ * (`expert-weights.ts`), adds server offsets, raises TTFT to the bound of a stalled queue, and computes the interval around it
+ * (`intervals/`). Layers 3 and 4 of docs/how-it-works/prediction.md. Each step loops over all rows of a batch, since calls for
+ * each row would cost several times the arithmetic.
  */
 
 import type { TimeModel } from '../model/model.ts';

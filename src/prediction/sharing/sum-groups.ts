@@ -20,7 +20,10 @@ import {
   SLOT_SUMS,
 } from './sum-layout.ts';
 
-/** Three kinds are means of residuals, one for each kind of owner. `slot` and `server` are expert losses and quantiles, of a slot and of a server in it. */
+/**
+ * Three kinds are means of residuals, one for each kind of owner. `slot` and `server` are expert losses and quantiles, of a slot
+ * and of a server in it.
+ */
 export const GROUP_KINDS = ['model means', 'pod type means', 'server means', 'slot', 'server'] as const;
 export type GroupKind = (typeof GROUP_KINDS)[number];
 
@@ -149,12 +152,12 @@ export interface EventCount {
   readonly certainty: number;
 }
 
-/** A number of events adds this to a group: the b of each sum. */
+/** The amounts that a number of events adds to a group: the b of each sum. */
 export interface AddedEvents extends EventCount {
   readonly sums: Float64Array | Float32Array;
 }
 
-/** The sums decayed by the events, without what the events add. */
+/** Returns the sums decayed by the events, without the amounts that the events add. */
 export function decaySums(
   { decays, weightedSumCount }: SumGroup,
   sums: Float64Array,
@@ -163,7 +166,7 @@ export function decaySums(
   return sums.map((value, c) => value * decays[c]! ** (c < weightedSumCount ? certainty : events));
 }
 
-/** The sums after events that add `added`. */
+/** Returns the sums after events that add `added`. */
 export function addEvents(group: SumGroup, before: Float64Array, added: AddedEvents): Float64Array {
   return addWithin(group, decaySums(group, before, added), added.sums);
 }

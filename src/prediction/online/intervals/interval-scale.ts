@@ -1,7 +1,4 @@
-/**
- * Computes one factor of an interval, the spread: how widely observed times scattered around predictions in training, in buckets
- * of predicted times.
- */
+/** Computes one factor of an interval, the spread: how widely observed times scattered in training, in buckets of predicted times. */
 import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
 import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 

@@ -8,7 +8,10 @@
 import { QUANTILE_LEVELS } from './conformal.ts';
 import { createDelayMean, type DelayMean } from './delay-mean.ts';
 
-/** The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should be steady. */
+/**
+ * The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should
+ * be steady.
+ */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
 export const CORRECTION_DECAY = 0.999;
 /** A bound, so that a server's quantiles return to normal soon after it has recovered. */
