@@ -65,7 +65,7 @@ export function countObservations(sums: AccuracySums): number {
   return sums[TIMES]!;
 }
 
-/** Percent, but for `rows`; with the meanings of the evaluation. */
+/** In percent, except `rows`; defined as in `evaluation/`. */
 export interface LiveScores {
   readonly rows: number;
   readonly mape: number;
@@ -93,7 +93,7 @@ export function toScores(sums: AccuracySums): LiveScores | undefined {
   };
 }
 
-/** Errors are taken as spread evenly between two edges. */
+/** Assumes that errors are spread evenly between two edges. */
 function interpolateMedian(counts: Float64Array, rows: number): number {
   let below = 0;
   for (const [at, edge] of SIZE_EDGES.entries()) {
