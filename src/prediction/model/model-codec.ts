@@ -210,7 +210,7 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
 function placeFeatures(forests: Forest[], names: readonly string[]): Forest[] {
   const { edges } = forests[0]?.binning ?? { edges: [] };
   if (forests.length > 0 && edges.length !== names.length)
-    throw new RangeError('its trees have another number of features than it says');
+    throw new RangeError('its trees and its header differ in the number of features');
   const binning = { edges: FEATURE_NAMES.map((name) => edges[names.indexOf(name)] ?? new Float32Array(0)) };
   const known: readonly string[] = FEATURE_NAMES;
   const places = names.map((name) => known.indexOf(name));
@@ -247,7 +247,7 @@ function restoreTarget(
   header: TargetHeader,
   forest: Forest | undefined,
 ): Omit<TimeModel, 'offsets'> {
-  if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
+  if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header lists');
   const names = listTermNames(target);
   // A term that was added to the program after this training has no price here: it adds nothing.
   const coefficients = Float64Array.from(
@@ -269,7 +269,7 @@ function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: U
   const { library, sources, transform, unit } = header;
   const forest = decodeGeneralForest(bytes);
   if (sources.length !== forest.featureCount)
-    throw new RangeError('its imported trees ask for another number of features than it says');
+    throw new RangeError('its imported trees and its header differ in the number of features');
   return { library, sources, transform, unit, forest };
 }
 

@@ -139,6 +139,6 @@ export function checkHeader(value: unknown): ModelHeader {
   }
   const hasForests = parsed.data.slots.some((slot) => slot.forestBytes > 0);
   if (hasForests && !parsed.data.features.every(isComputed))
-    throw new RangeError('it was learned from other features than this program computes, train it again');
+    throw new RangeError('it was trained on features that this program does not compute, train it again');
   return parsed.data;
 }

@@ -39,7 +39,7 @@ export function solveNonNegative(equations: NormalEquations): Float64Array {
   const solution = new Float64Array(size);
   const passive = new Set<number>();
   const barred = new Set<number>();
-  // Each round lets one column in; 3n rounds suffice in practice; the bound also ends a loop that rounding errors would keep
+  // Each round lets one column in, and 3n rounds suffice in practice. The bound also ends a loop that rounding errors would keep
   // going.
   for (let round = 0; round < 3 * size; round++) {
     const entering = findSteepest(gram, moment, solution, (column) => passive.has(column) || barred.has(column));
