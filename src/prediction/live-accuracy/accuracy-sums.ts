@@ -69,7 +69,7 @@ export function countObservations(sums: AccuracySums): number {
 export interface LiveScores {
   readonly rows: number;
   readonly mape: number;
-  /** Interpolated between the edges at which errors are counted; 100 stands for every larger one. */
+  /** Interpolated between the edges at which errors are counted; 100 for every larger one. */
   readonly mdape: number;
   readonly wape: number;
   /** Above 0 when predictions are too long. */

@@ -29,7 +29,7 @@ export interface AccuracyWorkerDependencies {
 
 const NAME = 'live-accuracy';
 const WRITE_EVERY_MS = 2000;
-/** One transaction writes this many sums. The rest of what changed follows in the next round. */
+/** One transaction writes this many sums. Further changed sums follow in the next round. */
 const MAX_SUMS_WRITTEN = 256;
 /** Errors by load are many small rows, for charts: they may be this late. */
 const COUNTS_EVERY_MS = 10_000;

@@ -19,7 +19,7 @@ export interface Calibration {
   readonly rows: number;
 }
 
-/** A model may answer with one of these. p10 is only a lower bound beside one of them. */
+/** The statistics that a model may answer with. p10 is only returned as a lower bound, together with one of them. */
 export type Statistic = Exclude<AnswerStatistic, 'p10'>;
 export const STATISTICS: readonly Statistic[] = ['p50', 'mean', 'p90', 'p95', 'p99'];
 const LEVEL_OF = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;

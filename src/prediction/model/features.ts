@@ -62,7 +62,7 @@ export function constrainTrees(target: PredictionTarget): {
   readonly unused: readonly number[];
 } {
   // TPOT has no monotone constraint: candidates are compared mostly by their first tokens. Features of the queue (history) are
-  // not used for it, since what waits now says little about later tokens.
+  // not used for it, since requests that wait now say little about later tokens.
   if (target === 'tpot') return { monotone: FEATURE_NAMES.map(() => 0), unused: HISTORY_FEATURES };
   const signs = FEATURE_NAMES.map((name) => TTFT_SIGNS[name] ?? 0);
   return {

@@ -57,7 +57,7 @@ export function readRowOffsets(
   });
 }
 
-/** Offsets and prices depend on each other: they are fitted in turn this many times. */
+/** Offsets and prices depend on each other: they are fitted alternately this many times. */
 const ROUNDS = 10;
 /** This many rows are enough for the prices; the offsets are then measured on all rows. */
 const MAX_FITTED_ROWS = 3000;

@@ -118,7 +118,7 @@ function createRowOpener(table: SlotTable): (columns: MetricColumns, podType: st
   };
 }
 
-/** JSON has no NaN. Inputs are never negative, so -1 stands for a missing one. */
+/** JSON has no NaN. Inputs are never negative, so -1 marks a missing one. */
 function toStorable(value: number): number {
   return Number.isNaN(value) ? -1 : value;
 }

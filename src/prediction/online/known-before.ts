@@ -28,7 +28,7 @@ type NotePart = 'slot' | 'server' | 'means';
 export type Moments = MomentRing<NotePart>;
 
 const OWNER_KINDS: readonly OwnerKind[] = ['server', 'podType', 'model'];
-/** As many as `ResidualTracker.readTarget` returns. */
+/** How many numbers `ResidualTracker.readTarget` returns. */
 const MEANS_LENGTH = MEANS_DECAYS.length;
 const NO_MEANS = new Float64Array(MEANS_LENGTH);
 const NO_WEIGHTS = new Float64Array(EXPERT_COUNT).fill(Number.NaN);

@@ -1,4 +1,4 @@
-/** Decides which slot answers a pod type, opens it when a call first needs it, and swaps the trained model behind it. */
+/** Decides which slot answers a pod type, opens it when a call first needs it, and swaps its trained model. */
 import type { LatencyModel } from '../model/model.ts';
 import type { SlotEvaluator } from '../model/slot-evaluator.ts';
 import { normalizePodType } from '../schema/pod-type.ts';

@@ -2,7 +2,7 @@
  * Lists what a live model has learned from reports, as groups of decayed sums. An event changes a sum to `decay * sum +
  * addition`. So n events of a process change it to `decay ** n * sum + b`, and b does not depend on the sum they began with:
  * other processes need n and b only. Means and losses count an event by its certainty, so their exponent is the sum of
- * certainties. Beside the sums, a slot keeps the newest residuals.
+ * certainties. Besides the sums, a slot keeps the newest residuals.
  */
 import { KEPT_RESIDUALS, NO_CORRECTIONS } from '../online/intervals/conformal.ts';
 import { MAXIMUM_WINDOW } from '../online/intervals/rolling-maximum.ts';

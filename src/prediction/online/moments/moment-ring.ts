@@ -45,8 +45,8 @@ export interface MomentRing<Part extends string> {
   /** Overwrites a part of a note, if the note is still kept, with values of the served model. */
   renew(number: number, part: Part, values: ArrayLike<number>): void;
   /**
-   * How many times this process had observed when a request was sent at this time of day. The result is limited to the oldest
-   * note, and to a few times the usual delay, since the clock of a caller may be minutes late.
+   * How many times this process had observed when a request was sent at this time of day. The result is never before the oldest
+   * note, nor further back than a few times the usual delay, since the clock of a caller may be minutes late.
    */
   countBy(ms: number): number;
   /** The first notes from this number on. */

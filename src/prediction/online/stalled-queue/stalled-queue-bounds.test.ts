@@ -109,7 +109,7 @@ test('a request is compared with the interval that was raised', () => {
   );
 });
 
-/** A request behind a queue that should take 50 s, of a server that answers at once. */
+/** A request at the end of a queue that should take 50 s, at a server that answers at once. */
 function observeIdle(live: LiveModel): number {
   const columns = tabulate(rows.slice(0, 1));
   columns.oldestWaitingMs[0] = 5000;
