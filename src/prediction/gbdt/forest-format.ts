@@ -69,7 +69,8 @@ function decodeForest(binning: Binning, reader: Reader): Forest {
     throw refuse(`its trees must add up to at most ${MAX_SUM}`);
   if (!covers.every((cover) => cover >= 0 && cover < Number.POSITIVE_INFINITY))
     throw refuse('covers must be finite numbers of 0 or more');
-  if (features.some((feature) => feature >= binning.edges.length)) throw refuse('a tree splits a feature that does not exist');
+  if (features.some((feature) => feature >= binning.edges.length))
+    throw refuse('a tree splits a feature that does not exist');
   return { binning, treeCount, base, leafScale, features, thresholds, leaves, covers };
 }
 

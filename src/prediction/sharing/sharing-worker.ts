@@ -52,7 +52,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
   }
 
   async function beginAgain(): Promise<void> {
-    log.warn({ sequence: learning.sequence }, 'Restored the saved live state after missing rows of the shared log');
+    log.warn({ sequence: learning.sequence }, 'Restoring the saved live state: rows of the shared log are missing');
     await restore();
   }
 
