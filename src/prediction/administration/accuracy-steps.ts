@@ -1,4 +1,4 @@
-/** Cuts the live accuracy of a model into steps as long as the store keeps them apart. */
+/** Divides the live accuracy of a model into time steps, each as short as the store still keeps. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { OutputOf } from '../../operations/operation.ts';

@@ -1,13 +1,13 @@
 /** Bins whole columns of values with the WebAssembly kernel. */
 import { findKernelModule, planMemory } from './kernel.ts';
 
-/** The search of evaluate.wasm over whole columns, in pieces. */
+/** How many values the kernel bins in one call. */
 
 const PIECE = 8192;
 
 export const EDGE_TABLE_FLOATS = 16 + 256;
 
-/** 16 coarse cut points, each the last of a block of 16, then all of them; infinity is below nothing. */
+/** Writes 16 coarse cut points, each the last of a block of 16, and then all cut points. The rest is infinity, which is below no value. */
 export function writeEdgeTable(edges: Float32Array, table: Float32Array): void {
   table.fill(Number.POSITIVE_INFINITY);
   table.set(edges, 16);

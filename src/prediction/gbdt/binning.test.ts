@@ -30,7 +30,7 @@ test('fitBinning() keeps neighbouring floats, and huge ones, apart', () => {
   }
 });
 
-test('fitBinning() fills bins alike, and does not spend them on one frequent value', () => {
+test('fitBinning() fills bins evenly, and does not spend them on one frequent value', () => {
   const random = createRandom(3);
   const column = Float32Array.from({ length: 10_000 }, () => (random() < 0.9 ? 0 : random()));
   const { bins, binning } = binRows(fitBinning([column]), [column]);
@@ -47,7 +47,7 @@ test('fitBinning() of no rows, or of NaN alone, is one bin', () => {
   }
 });
 
-test('binRows() by the kernel is the binary search', () => {
+test('binRows() by the kernel equals the binary search', () => {
   fc.assert(
     fc.property(fc.array(value, { maxLength: 400 }), fc.integer({ min: 2, max: 255 }), (values, maxBins) => {
       const column = Float32Array.from(values);
@@ -60,7 +60,7 @@ test('binRows() by the kernel is the binary search', () => {
   );
 });
 
-test('binRows() takes columns longer than a piece, and refuses others than it was fitted for', () => {
+test('binRows() takes columns longer than a piece, and refuses columns that it was not fitted for', () => {
   const column = Float32Array.from({ length: 20_000 }, (_, i) => i % 7);
   const { bins, binning } = binRows(fitBinning([column]), [column]);
   assert.ok(bins.every((bin, i) => bin === i % 7));

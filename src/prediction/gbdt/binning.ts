@@ -3,8 +3,8 @@ import { createColumnBinner } from './bin-column-wasm.ts';
 import { createKeys, decodeKeys, sortKeys } from './float-keys.ts';
 
 /**
- * Values become bytes once, before training and before serving; from then on only bytes are compared.
- * All arithmetic on values is in 32-bit floats, so that what was trained is what is served.
+ * Values become bytes once, before training and before serving; from then on only bytes are compared. All arithmetic on values is
+ * in 32-bit floats, so that training and serving give the same bins.
  */
 
 export const MAX_BINS = 255;

@@ -66,7 +66,10 @@ interface FeatureRun {
   readonly features: number;
 }
 
-/** Lists runs of adjacent features that some tree splits on: many pools never report utilizations, or have equal servers. */
+/**
+ * Lists runs of adjacent features that some tree splits on. Others need no bins: many pools never report utilizations, or have
+ * equal servers.
+ */
 function listAskedRuns(forests: readonly Forest[], featureCount: number): FeatureRun[] {
   const asked = new Set(forests.flatMap(listAskedFeatures));
   const runs: FeatureRun[] = [];
@@ -92,7 +95,7 @@ function writeEdges(edges: readonly Float32Array[], tables: Float32Array): void 
   });
 }
 
-/** Plain byte arrays: this runs between two calls, often before the engine has compiled it. */
+/** Plain byte arrays: this runs between two calls, often before V8 has compiled it. */
 function writeTrees(forest: Forest, stride: number, buffer: ArrayBuffer, start: number): void {
   const { features, thresholds } = forest;
   const bytes = new Uint8Array(buffer, start, forest.treeCount * TREE_BYTES);

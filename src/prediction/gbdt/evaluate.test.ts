@@ -109,7 +109,7 @@ for (const kernel of KERNELS) {
   });
 }
 
-test('createEvaluator() answers a second call with fewer rows', () => {
+test('createEvaluator() evaluates a second call with fewer rows', () => {
   const { forests, rows } = createProblem({ features: 3, trees: 20, depth: 6, rows: 40, seed: 1 });
   for (const kernel of KERNELS) {
     const evaluator = createEvaluator(forests, { kernel, capacity: 40 });

@@ -5,7 +5,7 @@ import type { Evaluator } from './evaluator.ts';
 import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 
 export interface EvaluatorOptions {
-  /** `wasm` unless it is said otherwise, or the machine cannot. */
+  /** `wasm` by default, if the machine supports it. */
   readonly kernel?: 'wasm' | 'plain';
   readonly capacity?: number;
 }
@@ -51,7 +51,7 @@ function binValues(edges: readonly Float32Array[], values: Float32Array, bins: U
   }
 }
 
-/** Tree by tree, so that its levels stay in registers while the rows pass. */
+/** Goes tree by tree, so that the levels of a tree stay in registers for all rows. */
 function sumTrees(forest: Forest, bins: Uint8Array, count: number, sums: Int32Array): void {
   const { features, thresholds, leaves, treeCount } = forest;
   const capacity = sums.length;

@@ -27,7 +27,7 @@ test('decodeForests() reads what encodeForests() wrote, with one binning for all
   assert.deepEqual(encodeForests(decoded), bytes);
 });
 
-test('decodeForests() refuses other files, later versions, damage and loose ends', () => {
+test('decodeForests() refuses other files, later versions, damage and extra bytes', () => {
   assert.throws(() => decodeForests(new Uint8Array(0)), /not a file of forests/);
   assert.throws(() => decodeForests(alter(0, 0)), /not a file of forests/);
   assert.throws(() => decodeForests(alter(8, 2)), /format is version 2, this program reads version 1/);

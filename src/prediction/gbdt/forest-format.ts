@@ -1,4 +1,4 @@
-/** Encodes forests as bytes with a checksum, and refuses files that it does not know. */
+/** Encodes forests as bytes with a checksum, and decodes them; refuses damaged bytes and unknown formats. */
 import { createHash } from 'node:crypto';
 import type { Binning } from './binning.ts';
 import { MAX_BINS } from './binning.ts';
@@ -13,7 +13,7 @@ import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 const MAGIC = 'TRVFORST';
 const VERSION = 1;
 const CHECKSUM_BYTES = 32;
-/** Sums of leaves are 32-bit whole numbers: twice as many trees as 65,536 could overflow them. We train 200. */
+/** Sums of leaves are 32-bit whole numbers, which more than 65,536 trees could overflow. We train 200. */
 export const MAX_TREES = 10_000;
 /** The largest sum of all trees: far above any logarithm of a time, and small enough that all results stay finite. */
 const MAX_SUM = 1_000_000;
@@ -69,7 +69,8 @@ function decodeForest(binning: Binning, reader: Reader): Forest {
     throw refuse(`its trees must add up to at most ${MAX_SUM}`);
   if (!covers.every((cover) => cover >= 0 && cover < Number.POSITIVE_INFINITY))
     throw refuse('covers must be finite numbers of 0 or more');
-  if (features.some((feature) => feature >= binning.edges.length)) throw refuse('a tree splits a feature it lacks');
+  if (features.some((feature) => feature >= binning.edges.length))
+    throw refuse('a tree splits a feature that does not exist');
   return { binning, treeCount, base, leafScale, features, thresholds, leaves, covers };
 }
 
@@ -89,13 +90,13 @@ interface Reader {
   end(): void;
 }
 
-/** A reader after the checks that need no knowledge of the content. */
+/** Opens a reader, after the checks that need no knowledge of the content. */
 function openReader(bytes: Uint8Array): Reader {
   const magic = new TextDecoder().decode(bytes.subarray(0, MAGIC.length));
   if (magic !== MAGIC) throw refuse('this is not a file of forests');
   const body = bytes.subarray(0, Math.max(MAGIC.length, bytes.length - CHECKSUM_BYTES));
   const reader = createReader(body, MAGIC.length);
-  // Before the checksum: a later version may sum differently.
+  // Checked before the checksum, which a later version may compute differently.
   const version = reader.count(0xffff_ffff);
   if (version !== VERSION) throw refuse(`its format is version ${version}, this program reads version ${VERSION}`);
   if (!checksum(body).equals(bytes.subarray(body.length))) throw refuse('it is damaged, the checksum differs');
@@ -117,7 +118,7 @@ function createReader(body: Uint8Array, start: number): Reader {
       return value;
     },
     double: () => view.getFloat64(take(8), true),
-    // Whole arrays at once: a service reads them between two calls.
+    // Reads whole arrays at once, since a service decodes a model between two calls.
     floats: (count) => new Float32Array(copyNative(body, take(count * 4), count, 4)),
     shorts: (count) => new Int16Array(copyNative(body, take(count * 2), count, 2)),
     bytes(count) {

@@ -1,12 +1,12 @@
 /** Loads the compiled WebAssembly kernels, and plans their memory. */
 import { readFileSync } from 'node:fs';
 
-/** Compiled WebAssembly modules, made by `npm run generate:wasm` from the AssemblyScript beside them. */
+/** Compiled WebAssembly modules, made by `npm run generate:wasm` from the AssemblyScript in `assembly/`. */
 export type KernelName = 'evaluate' | 'train';
 
 const modules = new Map<KernelName, WebAssembly.Module | undefined>();
 
-/** Undefined where the machine lacks WebAssembly with (relaxed) SIMD; the plain twins serve then. */
+/** Undefined where the machine lacks WebAssembly with (relaxed) SIMD; the same code in plain TypeScript is used then. */
 export function findKernelModule(name: KernelName): WebAssembly.Module | undefined {
   if (!modules.has(name)) modules.set(name, compileKernel(name));
   return modules.get(name);
@@ -18,13 +18,13 @@ function compileKernel(name: KernelName): WebAssembly.Module | undefined {
 }
 
 const PAGE_BYTES = 65_536;
-/** Addresses stay positive as 32-bit numbers. */
+/** Addresses up to this stay positive as signed 32-bit numbers. */
 const MOST_BYTES = 2 ** 31 - PAGE_BYTES;
 
-/** Hands out a kernel's memory from the front, in steps of 16 bytes; nothing is ever given back. */
+/** Hands out a kernel's memory from the front, in steps of 16 bytes; nothing is ever freed. */
 export interface MemoryPlan {
   readonly reserve: (bytes: number) => number;
-  /** Whether all that was reserved can be had. */
+  /** Whether all that was reserved fits into one memory. */
   fits(): boolean;
   create(): WebAssembly.Memory;
 }

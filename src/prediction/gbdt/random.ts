@@ -9,7 +9,7 @@ export function createRandom(seed: number): () => number {
   };
 }
 
-/** `count` of the numbers 0 … total - 1 as a mask of ones; every subset is equally likely (Knuth's algorithm S). */
+/** Draws `count` of the numbers 0 … total - 1, as a mask of ones; every subset is equally likely (Knuth's algorithm S). */
 export function sampleMask(total: number, count: number, random: () => number): Uint8Array {
   const mask = new Uint8Array(total);
   let missing = count;
@@ -21,7 +21,7 @@ export function sampleMask(total: number, count: number, random: () => number): 
   return mask;
 }
 
-/** Fills `mask` with ones by a coin each (xorshift, Marsaglia 2003), of which `share` fall on one. */
+/** Sets each entry of `mask` to 1 with the probability `share`, else to 0 (xorshift, Marsaglia 2003). */
 export function tossCoins(mask: Uint8Array, share: number, random: () => number): void {
   const limit = share * 4_294_967_296;
   let state = 1 + Math.floor(random() * 4_294_967_294);

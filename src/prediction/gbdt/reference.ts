@@ -1,6 +1,6 @@
 /**
  * Trains symmetric trees slowly and plainly, for tests to compare the fast implementation with. It works on real values, tries
- * every cut, takes every sum again for each node, and recurses instead of filling tables.
+ * every cut, computes every sum again for each node, and recurses instead of filling tables.
  */
 
 export interface ReferenceLevel {

@@ -2,7 +2,7 @@
 import { findBin } from './binning.ts';
 import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
 
-/** Says what moved a prediction away from the average one; `expectation` and all contributions sum to the prediction. */
+/** How far each feature moved a prediction away from the average one; `expectation` and all contributions sum to the prediction. */
 export interface Explanation {
   readonly expectation: number;
   /** One for each feature. */
@@ -10,9 +10,9 @@ export interface Explanation {
 }
 
 /**
- * Shapley values of one row, exact, by the path-dependent game of TreeSHAP (Lundberg et al. 2020): a feature outside
- * the coalition lets each node send the row both ways, in the shares of the training rows. A symmetric tree asks at
- * most six features, so its 64 coalitions are simply all evaluated.
+ * Shapley values of one row, exact, by the path-dependent game of TreeSHAP (Lundberg et al. 2020): a feature outside the
+ * coalition lets each node send the row both ways, in the shares of the training rows. A symmetric tree uses at most six
+ * features, so all of its coalitions, at most 64, are evaluated.
  */
 export function explainRow(forest: Forest, row: ArrayLike<number>): Explanation {
   const { edges } = forest.binning;
@@ -75,7 +75,7 @@ function evaluateCoalition(of: Coalition, node: number, depth: number): number {
   const { levels, covers, leaves, isFixed } = of;
   if (depth === levels.length) return leaves[node - (1 << depth)]!;
   if (isFixed[depth] === true) return evaluateCoalition(of, 2 * node + levels[depth]!.digit, depth + 1);
-  // A node that no training row reached sends the row both ways alike.
+  // A node that no training row reached sends the row both ways with equal shares.
   const share = covers[node]! > 0 ? covers[2 * node + 1]! / covers[node]! : 0.5;
   const above = share > 0 ? share * evaluateCoalition(of, 2 * node + 1, depth + 1) : 0;
   return above + (share < 1 ? (1 - share) * evaluateCoalition(of, 2 * node, depth + 1) : 0);

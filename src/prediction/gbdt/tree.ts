@@ -1,10 +1,10 @@
 /** Defines a symmetric tree and its forest: levels, thresholds, leaves. */
 import type { Binning } from './binning.ts';
 
-/** Levels of a symmetric tree: what one 64-entry table of leaves holds. Shallower trees end in levels that never split. */
+/** The levels of a symmetric tree, whose leaves fill a table of 64 entries. The first levels of a shallower tree never split. */
 export const MAX_DEPTH = 6;
 export const LEAVES = 1 << MAX_DEPTH;
-/** No bin is above it: a level with this threshold always answers 0. */
+/** No bin is above it: a level with this threshold always gives the digit 0. */
 export const NEVER = 255;
 
 /**
@@ -12,7 +12,7 @@ export const NEVER = 255;
  * (Prokhorenkova et al. 2018, CatBoost, section 4). The leaf of a row is the number whose binary digits, the first
  * level first, say whether its bin is above the level's threshold.
  *
- * Leaves are 16-bit whole numbers of `leafScale`, so that every kernel, adding in whatever order, gives the same sum.
+ * Leaves are 16-bit whole numbers in units of `leafScale`, so that every kernel gives the same sum, in whatever order it adds.
  */
 export interface Forest {
   readonly binning: Binning;
@@ -26,7 +26,7 @@ export interface Forest {
   readonly thresholds: Uint8Array;
   /** `treeCount × LEAVES`, in units of `leafScale`. */
   readonly leaves: Int16Array;
-  /** `treeCount × LEAVES`: the weight of the training rows in each leaf; what expectations are taken over. */
+  /** `treeCount × LEAVES`: the weight of the training rows in each leaf; expectations are weighted by it. */
   readonly covers: Float32Array;
 }
 

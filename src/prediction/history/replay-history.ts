@@ -15,7 +15,10 @@ export interface ReplayedRequest {
 /** Returns when an event of a request was reported; infinity for never. */
 export type ReportedAt = (eventMs: number, request: number) => number;
 
-/** Returns the history of each request's server as it was known then, in their order: values in the order of `HISTORY_COLUMNS`. */
+/**
+ * Returns the history of each request's server as it was known then, in the order of the requests: values in the order of
+ * `HISTORY_COLUMNS`.
+ */
 export function replayHistory(
   requests: readonly ReplayedRequest[],
   reportedAt: ReportedAt = (eventMs) => eventMs,
@@ -36,7 +39,7 @@ interface HistoryEvent {
   readonly knownMs: number;
   readonly eventMs: number;
   readonly row: number;
-  /** Dispatches that are known at one instant are not known to those of the same instant; first tokens are. */
+  /** A request knows the first tokens of its own instant, but not the dispatches. */
   readonly isDispatch: boolean;
 }
 

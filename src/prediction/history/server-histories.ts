@@ -5,7 +5,7 @@ import type { ServerIndex } from '../schema/server-index.ts';
 import { createServerHistory, HISTORY_SIZE, type ServerHistory } from './server-history.ts';
 
 export interface ServerHistories {
-  /** Undefined for a server that nothing was reported of. */
+  /** Undefined for a server without reports. */
   find(server: number): ServerHistory | undefined;
   ensure(server: number): ServerHistory;
   /** Fills the history columns of the first `count` rows; `servers` has the number of each, -1 for an unknown one. */
@@ -42,7 +42,7 @@ export function createServerHistories(index: ServerIndex): ServerHistories {
   };
 }
 
-/** A loop: for the rows of a call, `fill` takes longer to begin than to fill. */
+/** A loop: for the few rows of a call, the start of `fill` takes longer than the loop. */
 function clearColumn(column: Float64Array, count: number): void {
   for (let row = 0; row < count; row++) column[row] = Number.NaN;
 }

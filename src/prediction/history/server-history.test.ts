@@ -13,7 +13,7 @@ test('an unreported server has no history', () => {
   assert.ok(Object.values(read(createServerHistory(), 1000)).every(Number.isNaN));
 });
 
-test('dispatches and first tokens say what waits, since when, and how fast first tokens come', () => {
+test('dispatches and first tokens show what waits, since when, and how fast first tokens come', () => {
   const history = createServerHistory();
   for (const [i, atMs] of [0, 100, 200, 300].entries()) history.dispatch(`r${i}`, { atMs, tokens: 1000 + i });
   history.firstToken('r0', 400);
@@ -29,7 +29,7 @@ test('dispatches and first tokens say what waits, since when, and how fast first
   });
 });
 
-test('first tokens of one step are no gap', () => {
+test('first tokens of one step count as no gap', () => {
   const history = createServerHistory();
   for (const request of ['a', 'b', 'c']) history.dispatch(request, { atMs: 0, tokens: 1 });
   history.firstToken('a', 100);
@@ -39,7 +39,7 @@ test('first tokens of one step are no gap', () => {
   assert.equal(read(history, 140).firstTokenGapMs, 30);
 });
 
-test('what is longer ago than a minute is missing', () => {
+test('values older than a minute are missing', () => {
   const history = createServerHistory();
   history.dispatch('a', { atMs: 0, tokens: 1 });
   history.firstToken('a', 50);
@@ -68,7 +68,7 @@ test('a request that ends without a first token does not wait any more', () => {
   assert.equal(read(history, 10).waitingTokens, 0);
 });
 
-test('readAsOf() says what was known at an earlier moment, and nothing where that is forgotten', () => {
+test('readAsOf() reads what was known at an earlier moment, and nothing once that is forgotten', () => {
   const history = createServerHistory();
   for (let i = 0; i < 30; i++) {
     history.begin(1000 * (i + 1));
@@ -99,7 +99,7 @@ test('readAsOf() never knows more than was known, and at most ten milliseconds l
   }
 });
 
-test('a clock that is set back by an hour starts the history over', () => {
+test('a clock that is set back by an hour clears the history', () => {
   const history = createServerHistory();
   const HOUR_MS = 3_600_000;
   history.begin(HOUR_MS);
@@ -117,7 +117,7 @@ test('a clock that is set back by an hour starts the history over', () => {
   assert.equal(read(history, 7250).sinceFirstTokenMs, 250);
 });
 
-test('a report after a clock was set back starts the history over, and nothing from before is known as of then', () => {
+test('a report after a clock was set back clears the history, and earlier events are unknown as of then', () => {
   const history = createServerHistory();
   for (const ms of [100_000, 100_100, 100_200]) {
     history.begin(ms);

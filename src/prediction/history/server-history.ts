@@ -1,13 +1,13 @@
 /**
- * Follows the past of one server: its last first token, gaps between them, what waits. Each event updates a few numbers. Each of
- * them counts as missing beyond an age, so that lost or late reports do not look like an idle or a stalled server. The recent
- * values are kept too, since a dispatch that is reported late must be explained by the values at its time. A clock that is set back
- * starts the history over.
+ * Tracks the recent history of one server: its last first token, the gaps between first tokens, and waiting requests. Each event
+ * updates a few numbers. Each of them counts as missing beyond an age, so that lost or late reports do not look like an idle or a
+ * stalled server. The recent values are kept too, since a dispatch that is reported late is learned with the values at its time.
+ * A clock that is set back clears the history.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 
 export interface ServerHistory {
-  /** Call with a time before the events that become known then. */
+  /** Must be called with the time at which events become known, before these are added. */
   begin(knownMs: number): void;
   dispatch(request: string, at: { readonly atMs: number; readonly tokens: number }): void;
   firstToken(request: string, atMs: number): void;
@@ -25,14 +25,17 @@ const MAX_AGE_MS = 60_000;
 const MAX_WAIT_MS = 120_000;
 /** Servers begin requests in the order they come: when this many later requests had their first token before one, its report was lost. */
 const MAX_OVERTAKEN = 16;
-/** First tokens that are closer came from one step of the server. */
+/** First tokens that are closer than this came from one step of the server. */
 const MIN_GAP_MS = 3;
 /** A longer gap is a pause of the callers. */
 const MAX_GAP_MS = 10_000;
 /** The weight of the last gap in the decayed mean of gaps. */
 const GAP_WEIGHT = 0.2;
 const MAX_WAITING = 4096;
-/** A clock that goes back by more was set. The clock of the store may change by 2.5 s by itself (`database/postgres/server-clock.ts`). */
+/**
+ * A clock that goes back by more than this was set back. The clock of the store may change by 2.5 s by itself
+ * (`database/postgres/server-clock.ts`).
+ */
 const STEP_MS = 3000;
 
 export const HISTORY_SIZE = HISTORY_COLUMNS.length;
@@ -43,7 +46,7 @@ interface WaitingRequest {
   overtaken: number;
 }
 
-/** The history of a server at one time; NaN stands for an event that has not happened. */
+/** The history of a server at one time; NaN is the time of an event that has not happened. */
 interface Known {
   /** It was known from this time on. */
   sinceMs: number;
@@ -74,7 +77,7 @@ export function createServerHistory(): ServerHistory {
   const now = createKnown();
   const waiting = createWaitingRequests(now);
 
-  /** Times of a clock that was ahead would seem to be of just now until that clock has caught up. */
+  /** Clears the history if the clock was set back: times of a clock that was ahead would look recent until the clock reaches them. */
   function forgetIfSetBack(nowMs: number): void {
     if (nowMs >= now.sinceMs - STEP_MS) return;
     past.clear();
@@ -110,7 +113,7 @@ export function createServerHistory(): ServerHistory {
   };
 }
 
-/** The requests that wait for their first token, in the order of their dispatches. Keeps the numbers of them in `now`. */
+/** The requests that wait for their first token, in the order of their dispatches. Keeps their totals in `now`. */
 function createWaitingRequests(now: Known) {
   const waiting = new Map<string, WaitingRequest>();
 
@@ -194,7 +197,7 @@ function limitAge(ageMs: number): number {
 const KEPT_MOMENTS = 16;
 const MOMENT_MS = 10;
 
-/** The last moments at which something else became known. */
+/** Keeps the newest moments at which the known values changed. */
 function createPast() {
   const moments: Known[] = [];
   let count = 0;
@@ -203,7 +206,7 @@ function createPast() {
     /** `known` was all that was known until `untilMs`. */
     keep(known: Known, untilMs: number): void {
       const last = moments[(count - 1) % KEPT_MOMENTS];
-      // A moment that soon changes again is left out: the one before it stands for both, as if reports had come a little later.
+      // A moment that soon changes again is left out: the one before it is used for both, as if reports had come a little later.
       if (last !== undefined && untilMs - last.sinceMs < MOMENT_MS) return;
       const moment = moments[count % KEPT_MOMENTS];
       if (moment === undefined) moments[count % KEPT_MOMENTS] = { ...known };

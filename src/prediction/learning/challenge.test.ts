@@ -4,7 +4,7 @@ import { observePool, tabulate } from '../../../test/support/prediction/observed
 import { trainModel } from '../training/train-model.ts';
 import { challengeChampion } from './challenge.ts';
 
-test('a champion is not judged by rows that it has learned from, and gives way when a new kind of server came', () => {
+test('a champion is not tested on rows that it was trained on, and is replaced after a new kind of server came', () => {
   const known = observePool({ rows: 800 });
   const news = observePool({ rows: 200, servers: [1, 4], seed: 2 }).filter(
     ({ input }) => input.serverIp === '10.0.0.1',
@@ -21,7 +21,7 @@ test('a champion is not judged by rows that it has learned from, and gives way w
   assert.ok(winner !== undefined);
 });
 
-test('rows of a log that is older than what a champion has learned from test nothing, however many they are', () => {
+test('rows of a log that is older than the training rows of the champion are no test rows, however many they are', () => {
   const known = observePool({ rows: 300 });
   const champion = trainModel('m@1', tabulate(known));
   const log = observePool({ rows: 3000, seed: 2 });

@@ -1,6 +1,6 @@
 /**
  * Decides whether a new model (challenger) is promoted: its error on the newest rows must be below that of the served one
- * (champion). The measure is `TestErrors`, and no margin is asked for.
+ * (champion). The measure is `TestErrors`, and no margin is required.
  */
 import type { Answers } from '../evaluation/accuracy.ts';
 import { answerRows } from '../evaluation/offline-answers.ts';
@@ -23,7 +23,7 @@ export interface Challenge extends TestErrors {
 
 const TEST_SHARE = 0.2;
 const MAX_TEST_ROWS = 2000;
-/** The mean of fewer errors is chance; of fewer than a hundred rows in all, a fifth is enough. */
+/** With fewer test rows, the mean error is mostly chance. Of fewer than a hundred rows in all, a fifth is enough. */
 const MIN_TEST_ROWS = 20;
 
 /**
@@ -43,7 +43,7 @@ export function challengeChampion(
 type IsUnseen = (row: number) => boolean;
 
 export interface TestParameters extends TrainParameters {
-  /** Left out, the champion was trained on no row. */
+  /** If absent, the champion was trained on none of the rows. */
   readonly isUnseen?: IsUnseen;
 }
 
@@ -67,9 +67,10 @@ export function testChallenger(
 }
 
 /**
- * The newest of the recent rows. Half of these are trained on (of an odd number, the smaller half): otherwise both models would
- * have been trained on the same rows. Rows of an old log are not recent, so they do not decide which model is served. Too few rows
- * are no test. A later training learns from all of them, and is tested on newer rows.
+ * Returns the newest of the recent rows. At least the older half of the recent rows (of an odd number, the smaller half) is
+ * trained on: otherwise both models would have been trained on the same rows. Rows of an old log are not recent, so they do not
+ * decide which model is served. If too few rows are left for a test, a later training learns from all of them, and is tested on
+ * newer rows.
  */
 function listTestRows(rows: readonly number[], isUnseen: IsUnseen): readonly number[] {
   const fifth = Math.ceil(TEST_SHARE * rows.length);
@@ -78,7 +79,10 @@ function listTestRows(rows: readonly number[], isUnseen: IsUnseen): readonly num
   return testRows.length < Math.min(MIN_TEST_ROWS, fifth) ? [] : testRows;
 }
 
-/** The unseen rows that are not older than the newest fifth of the seen ones. Reports come late, so some are older than the last. */
+/**
+ * The unseen rows that are not older than the newest fifth of the seen ones. Reports come late, so some unseen rows are older
+ * than the newest seen one.
+ */
 function listRecent(rows: readonly number[], isUnseen: IsUnseen): readonly number[] {
   const seen = rows.filter((row) => !isUnseen(row));
   const firstRecent = seen.at(-Math.ceil(TEST_SHARE * seen.length)) ?? 0;

@@ -19,7 +19,7 @@ forEachEngine(
     const readable = await readModelFile(store, 'm', await saveTestVersion(store, 'm'));
     const version = await takeVersionNumber(store, 'm');
     const file = Uint8Array.from(readable);
-    // A later format, as a program leaves it that was newer than this one.
+    // A later format, as a newer program writes it.
     file[8]! += 1;
     const lineage = JSON.stringify({ source: { lastSampleId: 200 }, learned: [] });
     await saveModelVersion(store, {

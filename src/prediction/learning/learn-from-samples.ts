@@ -28,7 +28,7 @@ export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
   readonly rows: number;
   /** The sample that was added last when the training began; 0 without samples. */
   readonly lastSampleId: number;
-  /** The version that was served when the training began; undefined when none was. */
+  /** The version that was served when the training began; undefined without one. */
   readonly championVersion: number | undefined;
   /** Undefined when the new model was not better. */
   readonly winner: PackedModel | undefined;
@@ -44,7 +44,7 @@ export async function learnFromSamples(
   const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
   const champion = promoted && (await readChampion(store, promoted));
   const seenId = champion && promoted ? findLastSampleId(promoted) : 0;
-  // Of all samples: those that are too old to be read must not stay fresh.
+  // The last of all samples, read or not: those that are too old to be read must not stay fresh.
   const lastSampleId = await readLastSampleId(store, targetModel);
   const { table, ids } = await readTable(store, targetModel, { limit: maxRows, lastSampleId });
   const { winner, ...scores } = challengeChampion(table, champion, (row) => ids[row]! > seenId);
@@ -81,7 +81,7 @@ async function readTable(
   const ids: number[] = [];
   for await (const page of readSamplePages(store, targetModel, { limit }))
     for (const { id, observation } of page) {
-      // A row that comes during the reading stays fresh.
+      // A row that is added during the read stays fresh.
       if (id > lastSampleId) continue;
       appendObservation(table, observation);
       ids.push(id);

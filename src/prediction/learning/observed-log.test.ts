@@ -1,4 +1,4 @@
-/** An old log that `trivet observe` adds later is not what is newest. */
+/** Rows of an old log that `trivet observe` adds later do not count as the newest. */
 import assert from 'node:assert/strict';
 import { openSink, reportRows } from '../../../test/support/prediction/observation-sink.ts';
 import { observePool, tabulate } from '../../../test/support/prediction/observed-pool.ts';

@@ -1,4 +1,4 @@
-/** Runs the process in which models are trained. Until the first of them, it costs next to nothing. */
+/** Runs the child process in which models are trained. It loads the code at the first training, and costs next to nothing before. */
 import { answerOrders } from '../../workers/background-process.ts';
 import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 

@@ -37,7 +37,7 @@ function failOnce(store: Store, name: string): Store {
   return { ...store, read };
 }
 
-/** A round looks at 1,024 models by name, and the one that is due is behind all of them. */
+/** A round checks 1,024 models by name, and the one that is due comes after all of them. */
 async function startCrowdedTrainer(store: Store, place: StorePlace) {
   const { sink, world, metrics } = openSink(store);
   const onTrained = async () => {};

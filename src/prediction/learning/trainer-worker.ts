@@ -51,8 +51,8 @@ const REST_MS = 2000;
 /** After a crash of its holder, another process trains once this lease has run out. */
 const LEASE_MS = 15_000;
 /**
- * A process that has not answered by then is ended, and a new one trains the model in a later round. A training takes seconds, and up
- * to a hundred times as long where others use the processor, since its priority is low.
+ * A child process that has not answered within this time is ended, and a new one trains the model in a later round. A training
+ * takes seconds, and up to a hundred times as long when other processes use the processor, since its priority is low.
  */
 const MAX_TRAINING_MS = 1_800_000;
 /** A page of models costs about a millisecond of a serving thread, so each round checks at most this many. */
@@ -160,10 +160,16 @@ export function createTrainingCounter(metrics: Metrics): (targetModel: string, o
   return (targetModel, outcome) => trainings.inc({ model: labelOf(targetModel), outcome });
 }
 
-/** The names are part of the metric and of the table of trainings. `kept` and `untested`: the served version stays and the new model is dropped. */
+/**
+ * The names are part of the metric and of the table of trainings. `kept` and `untested`: the served version stays and the new
+ * model is dropped.
+ */
 type TrainingOutcome = 'published' | 'kept' | 'untested' | 'overtaken';
 
-/** Another version that was promoted during the training stays: the winner was not compared with it, and is kept beside it. */
+/**
+ * Another version that was promoted during the training stays served: the winner was not compared with it, and is stored without
+ * promotion.
+ */
 async function publishWinner(
   { store, world, log }: TrainerDependencies,
   targetModel: string,
@@ -186,7 +192,10 @@ async function publishWinner(
 const MAX_REPORTED = 10_000;
 const REPORTED_AT_ONCE = 64;
 
-/** Counts the reports of each model in this process. Models with many are checked first, so that 100,000 names with one report each do not delay them. */
+/**
+ * Counts the reports of each model in this process. Models with many are checked first, so that 100,000 names with one report
+ * each do not delay them.
+ */
 function createReportedModels() {
   const counts = new Map<string, number>();
   let newest: string | undefined;
@@ -194,7 +203,8 @@ function createReportedModels() {
     /** Counts a report. Beyond `MAX_REPORTED` models, the one that was reported longest ago is forgotten. */
     count(targetModel: string): void {
       const count = (counts.get(targetModel) ?? 0) + 1;
-      // Moves it to the end, where the newest is already: each change of a Map leaves a hole, and holes make it copy itself.
+      // Moves the name to the end, unless it is there already: each deletion leaves a hole in the `Map`, and holes make it copy
+      // itself.
       if (targetModel !== newest) counts.delete(targetModel);
       newest = targetModel;
       counts.set(targetModel, count);

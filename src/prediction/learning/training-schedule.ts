@@ -3,7 +3,7 @@ import type { World } from '../../world.ts';
 import type { FreshSamples } from '../observations/sample-count-store.ts';
 
 export interface TrainingSchedule {
-  /** Asks for a training after an alarm. */
+  /** Requests a training after an alarm. */
   request(targetModel: string): void;
   isDue(fresh: FreshSamples): boolean;
   /** Runs a training; further requests for the model then wait for a multiple of its duration. A failed training keeps its request. */
@@ -20,7 +20,7 @@ interface ScheduleOptions {
 export const MIN_FRESH_ROWS = 50;
 /**
  * After a training, alarms wait this many times as long as it took: a pool that changes all the time raises alarms all the time.
- * After a failed one, every cause of a training waits, so that other models get their turns beside one whose trainings hang.
+ * After a failed one, every cause of a training waits, so that a model whose trainings hang does not hold up the others.
  */
 const COOLDOWN_FACTOR = 4;
 
@@ -64,12 +64,12 @@ export function createTrainingSchedule({ world, refitRows, refitSeconds }: Sched
 
 /** The requests of this process. A training by another process answers those that were made before it. */
 function createRequests() {
-  /** The last training when the request was first looked at; empty before. */
+  /** The time of the last training when the request was first checked; empty before. */
   const requested = new Map<string, { readonly lastTrainingMs?: number | undefined }>();
   return {
     add: (targetModel: string): void => void requested.set(targetModel, {}),
     delete: (targetModel: string): boolean => requested.delete(targetModel),
-    /** Whether a request stands that no training has answered. */
+    /** Whether there is a request that no training has answered. */
     stands({ targetModel, lastTrainingMs }: FreshSamples): boolean {
       const request = requested.get(targetModel);
       if (request === undefined) return false;

@@ -1,7 +1,7 @@
 /**
- * Exposes errors and coverage of served predictions as Prometheus metrics. The series are of each pod type of a model over its
- * newest observed times, at least 300 in whole periods, and of the most recently reported servers. They are read from the store at each scrape, so that every
- * process shows the same.
+ * Exposes errors and coverage of served predictions as Prometheus metrics. There is a series for each pod type of a model, over
+ * its newest five-minute periods that hold at least 300 observed times, and for the most recently reported servers. They are read
+ * from the store at each scrape, so that every process shows the same.
  */
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -13,7 +13,7 @@ import { type LiveScores, toScores } from './accuracy-sums.ts';
 import { createNewestTimesReader, ENOUGH_TIMES } from './newest-times.ts';
 
 const MINUTE_MS = 60_000;
-/** Metrics of servers are over this time, however many reports there were. */
+/** Metrics of servers cover this time, however many reports there were. */
 const SERVER_MS = 30 * MINUTE_MS;
 /** The ten gauges of one scrape share a read. */
 const FRESH_MS = 1000;

@@ -82,7 +82,7 @@ const newestByServerSql: Statement<SumsRow> = statement(
    ORDER BY last_ms DESC LIMIT 400`,
 );
 
-/** Periods that begin in it. */
+/** A range of time, which has the periods that begin in it. */
 export interface TimeRange {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -91,7 +91,7 @@ export interface TimeRange {
 export interface AccuracyRange {
   readonly targetModel: string;
   readonly fromMs: number;
-  /** Periods that begin in one such step are one; infinity makes one of all. */
+  /** Periods that begin in the same step are added up; infinity adds up all. */
   readonly stepMs: number;
 }
 
@@ -142,7 +142,8 @@ export async function listNewestServerSums(store: Store, fromMs: number): Promis
   return await readSums(store, newestByServerSql, [fromMs]);
 }
 
-// Hours become six hours soon, so a period that began long before has later errors too. The first condition is for the index.
+// Hours are soon merged into six hours, so a period that began before the range may also hold errors within it. The first
+// condition is for the index.
 const ENDS_LATER = `start_ms >= CAST($2 AS BIGINT) - ${LONGEST_PERIOD_MS} AND start_ms + minutes * 60000 > CAST($2 AS BIGINT)`;
 
 // Older programs wrote `accuracy_counts`, which has no columns for pod type or server.

@@ -12,14 +12,14 @@ import { findAxisRanges, findRatio, RATIO_EDGES } from './error-bins.ts';
 const MINUTE_MS = 60_000;
 export const SUMS_MINUTES = 5;
 export const COUNTS_MINUTES = 60;
-/** Periods that ended longer ago are merged with those of other processes, and written no more. */
+/** Periods that ended longer ago than this are merged with those of other processes, and no longer written. */
 export const WRITTEN_UNTIL_MS = 30 * MINUTE_MS;
 const MAX_SUMS = 4096;
 const MAX_COUNTS = 20_000;
-/** More than any axis has. */
+/** More ranges than any axis has. */
 const MAX_RANGES = 64;
 
-/** Sums over servers, by pod type; and over pod types and versions, by server. */
+/** `pod type`: sums over all servers of a pod type. `server`: sums over all pod types and versions of a server. */
 export type SumsKind = 'pod type' | 'server';
 /** The version of sums over all versions. */
 export const EVERY_VERSION = -1;
@@ -120,9 +120,9 @@ function findPart(row: AnsweredRow, kind: SumsKind): { readonly part: string; re
 /** Cells that changed since they were written. */
 export interface ChangedCells<Cell> {
   readonly count: number;
-  /** The ones that wait longest, as many as this at most. */
+  /** Takes at most `limit` cells, those that have waited longest. */
   take(limit: number): Cell[];
-  /** They could not be written. */
+  /** Must be called with cells that could not be written. */
   putBack(cells: readonly Cell[]): void;
 }
 
@@ -174,7 +174,7 @@ function createPeriods<Cell extends { readonly startMs: number }>({ minutes, max
     forgetPast(nowMs) {
       const isPast = (startMs: number): boolean => startMs + lengthMs + WRITTEN_UNTIL_MS < nowMs;
       for (const cell of changed) if (isPast(cell.startMs)) changed.delete(cell);
-      // Not before: a clock that is set back would begin the period again, and overwrite what is stored.
+      // Periods are kept until then: after a clock is set back, a period would begin again at 0, and overwrite the stored sums.
       for (const startMs of periods.keys()) if (isPast(startMs)) periods.delete(startMs);
     },
   };

@@ -116,9 +116,9 @@ interface MergeRule {
   readonly toMinutes: number;
   /** The wait after the end of the longer period. By then no process writes the shorter ones. */
   readonly afterMs: number;
-  /** Rows of one model in one longer period; those with the fewest observations are left out. */
+  /** The most rows of one model in one longer period; those with the fewest observations are left out. */
   readonly maximumOfModel: number;
-  /** Rows of all models in one longer period. Models divide it evenly: one with many rows leaves out none of another. */
+  /** The most rows of all models in one longer period. Models share it evenly: one with many rows does not displace those of another. */
   readonly maximum: number;
 }
 
@@ -166,7 +166,7 @@ interface MergeStatements {
 interface MergedTable {
   readonly name: MergedTableName;
   readonly key: readonly string[];
-  /** How each other column of several rows becomes one. */
+  /** How each other column of several rows is merged into one value. */
   readonly aggregates: Readonly<Record<string, 'SUM' | 'MAX'>>;
   /** A further condition. Its parameter is the last one: $7 of the merge, renumbered for the other statements. */
   readonly condition: string;
@@ -236,8 +236,8 @@ interface MergeInput {
 }
 
 /**
- * One longer period. Serializable: a row that another process changes meanwhile is neither lost nor counted twice, and two
- * processes that merge the same period do it once.
+ * Merges the rows of one longer period. The transaction is serializable: a row that another process changes meanwhile is neither
+ * lost nor counted twice, and two processes that merge the same period do it once.
  */
 export const mergePeriod = procedure(
   import.meta.url,

@@ -65,11 +65,11 @@ export function countObservations(sums: AccuracySums): number {
   return sums[TIMES]!;
 }
 
-/** Percent, but for `rows`; with the meanings of the evaluation. */
+/** In percent, except `rows`; defined as in `evaluation/`. */
 export interface LiveScores {
   readonly rows: number;
   readonly mape: number;
-  /** Interpolated between the edges at which errors are counted; 100 stands for every larger one. */
+  /** Interpolated between the edges at which errors are counted; 100 for every larger one. */
   readonly mdape: number;
   readonly wape: number;
   /** Above 0 when predictions are too long. */
@@ -93,7 +93,7 @@ export function toScores(sums: AccuracySums): LiveScores | undefined {
   };
 }
 
-/** Errors are taken as spread evenly between two edges. */
+/** Assumes that errors are spread evenly between two edges. */
 function interpolateMedian(counts: Float64Array, rows: number): number {
   let below = 0;
   for (const [at, edge] of SIZE_EDGES.entries()) {

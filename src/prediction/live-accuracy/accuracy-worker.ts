@@ -29,7 +29,7 @@ export interface AccuracyWorkerDependencies {
 
 const NAME = 'live-accuracy';
 const WRITE_EVERY_MS = 2000;
-/** One transaction writes this many sums. The rest of what changed follows in the next round. */
+/** One transaction writes this many sums. Further changed sums follow in the next round. */
 const MAX_SUMS_WRITTEN = 256;
 /** Errors by load are many small rows, for charts: they may be this late. */
 const COUNTS_EVERY_MS = 10_000;
@@ -66,7 +66,7 @@ export function createAccuracyWorker(dependencies: AccuracyWorkerDependencies): 
   }
 
   async function round(signal: AbortSignal): Promise<void> {
-    // A clock that is ahead for a moment ends no period: begun again at zero, it would overwrite what is stored.
+    // A clock that is ahead for a moment must end no period: begun again at 0, the period would overwrite the stored sums.
     if (isClockTrusted()) recorder.forgetPast(world.nowMs());
     await saveSums();
     if (isCountsDue()) await saveCounts();
@@ -100,7 +100,7 @@ async function saveSome<Cell>(
   }
 }
 
-/** A function that is true at the first call, and then once in this time. */
+/** Returns a function that returns true at the first call, and then at most once in this time. */
 function createDueCheck(world: Pick<World, 'monotonicMs'>, everyMs: number): () => boolean {
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {

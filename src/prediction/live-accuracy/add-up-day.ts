@@ -1,4 +1,4 @@
-/** Adds up the sums of the last 24 hours, two hours in a turn: reads of SQLite keep a serving thread from its calls. */
+/** Adds up the sums of the last 24 hours, two hours in each turn of the event loop: reads of SQLite block a serving thread. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { PartSums, TimeRange } from './accuracy-read-store.ts';
 import { mergeSums } from './accuracy-sums.ts';
@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
 export const ACCURACY_HOURS = 24;
 const HOURS_A_TURN = 2;
 
-/** One for each model, part, target and version. `read` lists those of periods that begin in a range. */
+/** Returns one element for each model, part, target and version. `read` lists the sums of periods that begin in a range. */
 export async function addUpDay(nowMs: number, read: (range: TimeRange) => Promise<PartSums[]>): Promise<PartSums[]> {
   const known = new Map<string, PartSums>();
   for (let hours = ACCURACY_HOURS; hours > 0; hours -= HOURS_A_TURN) {

@@ -1,4 +1,4 @@
-/** Declares a prediction beside the time that was observed. */
+/** Declares a prediction together with the time that was then observed. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export interface AnsweredRow {

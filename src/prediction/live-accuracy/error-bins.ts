@@ -1,6 +1,6 @@
 /**
- * Counts errors by load, as a histogram of two dimensions for each axis. An axis says in which range the load was, and how the
- * observed time compared with the predicted one. The axis `predicted_ms` gives the chart of predicted against observed times.
+ * Counts errors by load, as a two-dimensional histogram for each axis: range of the load, and ratio of observed to predicted
+ * time. The axis `predicted_ms` gives the chart of predicted against observed times.
  */
 import { METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricName } from '../schema/input-fields.ts';
@@ -12,7 +12,7 @@ export interface ErrorAxis {
   readonly edges: readonly number[];
 }
 
-/** Stored by their positions: new axes go to the end, and edges stay as they are. */
+/** Axes and ranges are stored by their positions: new axes must go to the end, and edges must not change. */
 export const ERROR_AXES = [
   // Two for each doubling, from a millisecond to about two minutes.
   { name: 'predicted_ms', edges: Array.from({ length: 35 }, (_, i) => 2 ** (i / 2)) },

@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
 const PERIOD_MS = 5 * MINUTE_MS;
 const NOW = Date.UTC(2026, 5, 1, 12, 30);
 
-/** Writes `times` observations into each of the periods that began so long ago. */
+/** Writes `times` observations into each of the periods that began that long ago. */
 async function savePeriods(store: Store, part: string, times: number, periods: readonly number[]): Promise<void> {
   const cells = periods.map((ago) => {
     const sums = createSums();
@@ -81,7 +81,7 @@ forEachEngine('the known periods of many rare series are added up a few in a tur
   const reading: Store = { ...store, read: (asked, parameters) => current.read(asked, parameters) };
   const read = createNewestTimesReader(reading, { nowMs: () => NOW });
   assert.equal((await read()).length, series);
-  // From here on the database has no part in the turns.
+  // From here on the database takes no turns of the event loop.
   current = { read: async () => [] };
   const turns = await countTurns(read());
   assert.ok(turns >= (series * periods.length) / 500, `${turns} turns`);

@@ -1,4 +1,7 @@
-/** Adds up the newest observed times of each pod type of a model, at least 300 in whole periods, a few rows of the store in a turn. */
+/**
+ * Adds up the newest observed times of each pod type of a model: whole five-minute periods until they hold at least 300 times. It
+ * reads few rows in each turn of the event loop.
+ */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
@@ -11,11 +14,11 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const PERIOD_MS = SUMS_MINUTES * MINUTE_MS;
 /** Whole periods are summed, the newest first, until they have this many times. */
 export const ENOUGH_TIMES = 300;
-/** Callers name models and pod types as they like, and each target of a pod type of a model is five series. */
+/** The most sums: callers may send any model and pod type, and each target of a pod type of a model has five series. */
 const MAX_SERIES = 256;
-/** How often periods are read that no process writes any more. */
+/** How often the periods are read again that no process writes any more. */
 const PAST_READ_MS = 10 * MINUTE_MS;
-/** Many series of few times have tens of thousands of known periods. */
+/** How many known periods are added in one turn of the event loop: many series of few times have tens of thousands. */
 const ADDED_AT_ONCE = 500;
 
 /** Reads the store at each call. */
@@ -62,7 +65,7 @@ const MANY_ROWS = 250;
 const MAX_ROWS = 1000;
 const MAX_PAGE_MS = 12 * PERIOD_MS;
 
-/** The newest page first. Reads of SQLite end in the turn in which they begin, so that calls are answered between two pages. */
+/** Reads the newest page first. Reads of SQLite are synchronous, so it lets calls through between two pages. */
 async function* readPages(store: Store, { fromMs, newestMs, untilMs }: PagesRange): AsyncGenerator<PartSums[]> {
   let lengthMs = PERIOD_MS;
   let [startMs, endMs] = [Math.max(fromMs, newestMs), untilMs];

@@ -116,7 +116,7 @@ export async function readVersionAccuracy(store: Store, nowMs: number): Promise<
 export interface AccuracyPoint {
   /** The step begins at this time. */
   readonly startMs: number;
-  /** The version that predicted, 0 is the prior; −1 for a server, of which versions are not kept apart. */
+  /** The version that predicted, 0 is the prior; −1 for a server, whose sums are over all versions. */
   readonly version: number;
   readonly scores: LiveScores;
 }
@@ -133,8 +133,8 @@ export interface SeriesQuery {
   readonly targetModel: string;
   readonly fromMs: number;
   /**
-   * Periods that begin in one step are one point. What is stored has five minutes (pod types for 12 hours, servers for
-   * one), then an hour (7 days and one day), then six hours (up to 30 days): shorter steps make gaps.
+   * Periods that begin in one step are one point. Stored periods are of five minutes (pod types for 12 hours, servers for one),
+   * then an hour (7 days and one day), then six hours (up to 30 days): shorter steps leave gaps.
    */
   readonly stepMs: number;
 }
@@ -165,7 +165,7 @@ export interface ErrorsByLoad {
   readonly edges: readonly number[];
   /** The limits between the ranges of observed divided by predicted time. */
   readonly ratioEdges: readonly number[];
-  /** The counts of those with times. */
+  /** Only ranges with at least one time. */
   readonly counts: readonly ErrorCount[];
 }
 
@@ -176,7 +176,7 @@ export interface ErrorsQuery {
   readonly axis: ErrorAxisName;
   /** Every version when left out. */
   readonly version?: number | undefined;
-  /** A pod type or a server, of which only `predicted_ms` is kept; all when left out. */
+  /** A pod type, or a server (only with the axis `predicted_ms`); all when left out. */
   readonly part?: ErrorPart | undefined;
   readonly fromMs: number;
 }

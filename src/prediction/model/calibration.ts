@@ -1,6 +1,6 @@
 /**
- * Measures at training how far observed times were from predicted ones on held-out rows (split-conformal quantiles). The distances are
- * logarithms, kept apart for low, middle and high predictions because errors grow and shrink with the load.
+ * Measures in training how far observed times are from predicted ones on held-out rows (split-conformal quantiles). The distances
+ * are logarithms, in buckets of predicted times, since errors depend on the load.
  */
 
 import type { AnswerStatistic } from '../schema/columns.ts';
@@ -15,11 +15,11 @@ export interface Calibration {
   readonly quantiles: Float64Array;
   /** The logarithm of the mean of observed / predicted, for each bucket. */
   readonly logMeans: Float64Array;
-  /** How many residuals it knows. */
+  /** How many residuals it was measured from. */
   readonly rows: number;
 }
 
-/** A model may answer with one of these. p10 is only a lower bound beside one of them. */
+/** The statistics that a model may answer with. p10 is only returned as a lower bound, together with one of them. */
 export type Statistic = Exclude<AnswerStatistic, 'p10'>;
 export const STATISTICS: readonly Statistic[] = ['p50', 'mean', 'p90', 'p95', 'p99'];
 const LEVEL_OF = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;
@@ -38,7 +38,7 @@ export function unknownCalibration(): Calibration {
   };
 }
 
-/** Trees of another library whose predictions are means: they need no factor. */
+/** The calibration of imported trees whose predictions are means, and need no factor. */
 export function calibrationOfMeans(): Calibration {
   return { ...unknownCalibration(), logMeans: Float64Array.of(0) };
 }
@@ -65,8 +65,8 @@ export function calibrate(predicted: Float64Array, observed: Float64Array): Cali
 }
 
 /**
- * The residual at a level that n residuals reach, from 1/(n+1) to n/(n+1). Beyond the outermost one nothing was measured, so the
- * quantile goes on from it as that of a normal distribution does.
+ * Returns the residual at a level. n residuals reach the levels from 1/(n+1) to n/(n+1); beyond the outermost residual, the
+ * quantile is extrapolated as that of a normal distribution.
  */
 function extendQuantile(sorted: Float64Array, level: number): number {
   const lowest = 1 / (sorted.length + 1);
@@ -78,7 +78,7 @@ function extendQuantile(sorted: Float64Array, level: number): number {
 /** The spread of the prior counts as much as this many residuals. */
 const PRIOR_RESIDUALS = 5;
 
-/** The standard deviation of residuals, pooled with that of the prior: one has nearly that of the prior, and many have their own. */
+/** The standard deviation of residuals, pooled with that of the prior: one residual hardly changes the prior's, and many outweigh it. */
 function estimateSpread(residuals: Float64Array): number {
   const middle = median(residuals);
   const squares = residuals.reduce((sum, residual) => sum + (residual - middle) ** 2, 0);
@@ -87,11 +87,11 @@ function estimateSpread(residuals: Float64Array): number {
 }
 
 /**
- * The residual that `level` of new rows stay below, at least: the ⌈(n+1)·level⌉-th smallest (Vovk et al. 2005). Where n residuals
- * are too few for the level, it is the outermost one, which promises too little.
+ * Returns the residual that at least the share `level` of new rows stays below: the ⌈(n+1)·level⌉-th smallest (Vovk et al. 2005).
+ * If n is too small for the level, it is the outermost residual, which covers too few rows.
  */
 export function conformalQuantile(sorted: Float64Array, level: number): number {
-  // Below the middle the guarantee is wanted from the other side.
+  // Below the middle, the guarantee is for the share above the residual.
   const rank = level >= 0.5 ? Math.ceil((sorted.length + 1) * level) : Math.floor((sorted.length + 1) * level);
   if (level === 0.5) return median(sorted);
   return sorted[Math.max(0, Math.min(sorted.length, rank) - 1)]!;
@@ -124,12 +124,12 @@ export function statisticOffset(
 }
 
 export interface Buckets {
-  /** Rising predicted times (ms) that part the buckets. */
+  /** Rising predicted times (ms) that separate the buckets. */
   readonly edges: Float64Array;
   readonly logEdges: Float64Array;
 }
 
-/** Keep the result: the logarithms of the edges would cost more than all else that a row needs. */
+/** Callers keep the result: the logarithms of the edges cost more than everything else that a row needs. */
 export function describeBuckets(edges: Float64Array): Buckets {
   return { edges, logEdges: edges.map(Math.log) };
 }
@@ -137,15 +137,15 @@ export function describeBuckets(edges: Float64Array): Buckets {
 /** How far a time is shifted, as a logarithm, when each bucket has a shift of its own. */
 type FindShift = (buckets: Buckets, ms: number, readShift: (bucket: number) => number) => number;
 
-/** Candidates are compared by their TTFT: there, no statistic may fall where the next bucket begins. */
+/** Candidates are compared by their TTFT, so its statistics must not fall where the next bucket begins. */
 export const SHIFT_OF: Readonly<Record<PredictionTarget, FindShift>> = {
   ttft: (buckets, ms, readShift) => smoothShift(buckets, ms, readShift),
   tpot: ({ edges }, ms, readShift) => readShift(findBucket(edges, ms)),
 };
 
 /**
- * The shift of a bucket, such that a longer time never has a smaller statistic: where the next bucket shifts by less, its
- * first times are moved up to the last ones of this bucket and these are moved down, each by half.
+ * The shift of a bucket, such that a longer time never has a smaller statistic: where the next bucket has a smaller shift, the
+ * last statistics of this bucket are lowered and the first ones of the next are raised, each by half of the gap.
  */
 function smoothShift({ edges, logEdges }: Buckets, ms: number, readShift: (bucket: number) => number): number {
   const bucket = findBucket(edges, ms);

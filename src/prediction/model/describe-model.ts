@@ -1,4 +1,4 @@
-/** Summarizes what one target of one slot learned, in words and numbers. */
+/** Summarizes a model for people: rows, trees, validation errors and prices of physics for each target of each slot. */
 import { listTermNames } from '../physics/terms.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { Statistic } from './calibration.ts';
@@ -13,9 +13,9 @@ export interface TargetSummary {
   readonly trees: number;
   readonly treeShare: number;
   readonly validation: Validation | undefined;
-  /** Milliseconds a unit of each term that counts. */
+  /** The price of each term in milliseconds per unit, without those that are 0. */
   readonly physics: Readonly<Record<string, number>>;
-  /** This was imported in place of physics and trees of ours. */
+  /** Describes imported trees, which answer in place of our physics and trees. */
   readonly imported?: {
     readonly library: string;
     readonly transform: string;
@@ -28,7 +28,7 @@ export interface TargetSummary {
 /** How a model was trained, from its lineage. */
 export type LineageParameters = LearningParameters & { readonly statistic: Statistic };
 
-/** Undefined for a model of which nothing was learned here. */
+/** Undefined for a model that was not trained here. */
 export function describeParameters({ statistic, parameters }: LatencyModel): LineageParameters | undefined {
   return parameters && { statistic, ...parameters };
 }

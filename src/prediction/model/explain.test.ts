@@ -30,7 +30,7 @@ test('physics terms times the factors of trees and server are the prediction, to
   }
 });
 
-test('where a pod type has a model of its own for one target only, each answer is by the offsets that its trees take as inputs', () => {
+test('where a pod type has a model of its own for one target only, each prediction uses the offsets that its trees take as inputs', () => {
   const prefill = observePool({ rows: 300, servers: [1, 3], podType: 'prefill' }).map((row) => ({
     ...row,
     tpotMs: undefined,

@@ -9,13 +9,16 @@ import { describeOutput, type ImportedTrees, readImportedRow } from './imported-
 import type { TimeModel } from './model.ts';
 import { readServerOffset } from './server-offsets.ts';
 
-/** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
+/**
+ * A prediction is sum(`physics`) × product(`treeFactors`) × `serverFactor` + sum(`treeMilliseconds`). The sum of an empty
+ * `physics` counts as 1, but the whole product as 0 if `treeFactors` is empty too.
+ */
 export interface PredictionExplanation {
   /** Milliseconds that each term adds. */
   readonly physics: Readonly<Record<string, number>>;
   /**
-   * The factors that the trees multiply every prediction with (`level`), what makes physics rise more slowly for them (`base`), and
-   * what each feature multiplies this one with (Shapley values).
+   * `level` is the factor of the trees in every prediction, and `base` makes physics rise more slowly for them (`treeBaseMs`).
+   * The others are the factors of each feature in this prediction (Shapley values).
    */
   readonly treeFactors: Readonly<Record<string, number>>;
   /** The base value of imported trees that add up times, and what each feature adds (Shapley values). */
@@ -24,7 +27,7 @@ export interface PredictionExplanation {
   readonly serverFactor: number;
 }
 
-/** Factors nearer to 1 than this say nothing alone: they are one together. */
+/** Factors nearer to 1 than this, as logarithms, are combined into one (`others`). */
 const LEAST_EFFECT = 0.005;
 
 export interface ExplainedServer {
@@ -55,7 +58,7 @@ export function explainPrediction(
   };
 }
 
-/** Trees before the link: times that add up, or logarithms whose factors multiply. */
+/** Explains the output of trees before their link function: times, which add up, or logarithms of factors, which multiply. */
 function explainImported(imported: ImportedTrees, columns: MetricColumns): PredictionExplanation {
   const { expectation, contributions } = explainGeneralRow(imported.forest, readImportedRow(imported, columns));
   const { isAdded, unitMs } = describeOutput(imported);
@@ -74,7 +77,7 @@ function explainImported(imported: ImportedTrees, columns: MetricColumns): Predi
   return { physics: {}, treeFactors, treeMilliseconds: { 'log1p begins at': -unitMs }, serverFactor: 1 };
 }
 
-/** The most important first. Their product is exactly what physics is multiplied with. */
+/** The most important first. Their product is exactly the factor that physics is multiplied by. */
 function listTreeFactors(
   { forest, treeBaseMs, forestShare, slotOffsets }: TimeModel,
   physicsMs: number,

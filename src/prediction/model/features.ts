@@ -1,7 +1,7 @@
 /**
- * Computes every feature from the input fields, for training and serving alike. Values lie feature by feature: feature `f` of
- * row `i` is `values[f * stride + i]`. They are 32-bit floats, by which our trees are trained and evaluated; only imported trees
- * of double precision get 64-bit floats.
+ * Computes every feature from the input fields, for training and serving alike. Values are stored feature by feature: feature `f`
+ * of row `i` is `values[f * stride + i]`. They are 32-bit floats, with which our trees are trained and evaluated; only imported
+ * trees of double precision get 64-bit floats.
  */
 import { HISTORY_COLUMNS, HISTORY_FIELDS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
@@ -35,14 +35,14 @@ export const OFFSET_FEATURES: Readonly<Record<PredictionTarget, number>> = {
 };
 
 const FIRST_HISTORY = INPUT_FEATURE_NAMES.length;
-/** Where the columns of `HISTORY_COLUMNS` stand among the features. */
+/** The positions of `HISTORY_COLUMNS` among the features. */
 export const HISTORY_FEATURES: readonly number[] = HISTORY_COLUMNS.map((_, h) => FIRST_HISTORY + h);
 
 /**
- * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
- * tokens in flight, and never rises with the share of the prompt that is cached, however the training rows scatter. A
- * feature made of several inputs has the sign that all of them agree on; where they do not, no split may use it. A feature not
- * listed has no constraint: candidates seldom differ in it alone.
+ * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the tokens
+ * in flight, and never rises with the share of the prompt that is cached, however the training rows scatter. A feature made of
+ * several inputs has the sign that all of them agree on; if they disagree, no split may use it. A feature not listed has no
+ * constraint: candidates seldom differ in it alone.
  */
 const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1 | 'unused'>>> = {
   input_token_length: 1,
@@ -62,7 +62,7 @@ export function constrainTrees(target: PredictionTarget): {
   readonly unused: readonly number[];
 } {
   // TPOT has no monotone constraint: candidates are compared mostly by their first tokens. Features of the queue (history) are
-  // not used for it, since what waits now says little about later tokens.
+  // not used for it, since requests that wait now say little about later tokens.
   if (target === 'tpot') return { monotone: FEATURE_NAMES.map(() => 0), unused: HISTORY_FEATURES };
   const signs = FEATURE_NAMES.map((name) => TTFT_SIGNS[name] ?? 0);
   return {
@@ -87,7 +87,8 @@ export const FEATURE_COUNT = FEATURE_NAMES.length;
 /** Fills the features of the first `columns.count` rows, except the offsets of their servers, which the caller fills. */
 export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   copyRaw(columns, values, stride);
-  // The arrays are read once for each call: V8 would look them up for every row where it has seen calls and tables of several kinds.
+  // The arrays are read once for each call: after V8 has seen objects of several shapes here, it would look them up again for
+  // every row.
   const { count, inputTokenLength, prefixCacheScore, numRequestWaiting, numRequestRunning } = columns;
   const { kvCacheUsage, inflightTokens } = columns;
   const derived = FIRST_DERIVED * stride;
@@ -109,10 +110,11 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
   copyHistory(columns, values, stride);
 }
 
-/** Stands for a missing value of the history: smaller than any value. */
+/** Written for a missing value of the history: smaller than any value. */
 export const MISSING_HISTORY = -1;
 
-// V8 leaves the optimized code of a nested loop after each column. As a function of its own, the inner loop stays optimized.
+// V8 leaves the optimized code of a nested loop after each column. The inner loop is a function of its own, so it stays
+// optimized.
 function copyHistory(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   for (let h = 0; h < HISTORY_COLUMNS.length; h++) {
     const place = { at: (FIRST_HISTORY + h) * stride, count: columns.count };

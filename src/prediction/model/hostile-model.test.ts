@@ -1,4 +1,4 @@
-/** Model files with a right checksum whose content is made to harm: each is refused by what is wrong with it. */
+/** Malicious model files with a right checksum: each is refused with the reason. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ function withForest(change: (forests: Buffer) => void): Buffer {
   return writeHeader(FILE.toString('utf8', 16, HEADER_END), Buffer.concat([forests, sha256(forests)]));
 }
 
-/** Where the numbers of a forest stand: magic, version, features, forests; then cut points, then the first forest. */
+/** The layout of the numbers of a forest: magic, version, features, forests; then cut points, then the first forest. */
 function findFirstForest(forests: Buffer): number {
   let at = 20;
   for (let feature = forests.readUInt32LE(12); feature > 0; feature--) at += 4 + 4 * forests.readUInt32LE(at);

@@ -1,6 +1,6 @@
 /**
- * Evaluates trees of another library: their features from an input, their output in milliseconds. Values are compared in the
- * precision of that library, so that answers are its own to the last digits.
+ * Evaluates trees of another library: computes their features from an input, and converts their output to milliseconds. Values
+ * are compared in the precision of that library, so that results equal its own to the last digits.
  */
 
 import { createGeneralKernel } from '../gbdt/general/general-kernel.ts';
@@ -9,7 +9,7 @@ import { clampMs } from '../schema/milliseconds.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
 
-/** The function of a time, in the unit, that the trees were trained to predict. */
+/** The function of the time (in `TimeUnit`) that the trees were trained to predict. */
 export const TRANSFORMS = ['identity', 'log', 'log1p'] as const;
 export type Transform = (typeof TRANSFORMS)[number];
 
@@ -18,7 +18,7 @@ export type TimeUnit = keyof typeof MS_OF_UNIT;
 export const TIME_UNITS: readonly TimeUnit[] = ['ms', 's'];
 
 export interface FeatureSource {
-  /** The file calls it so. */
+  /** Its name in the imported file. */
   readonly name: string;
   /** A name of INPUT_FEATURE_NAMES, or a constant value. */
   readonly from: string | number;
@@ -63,7 +63,7 @@ function createValues({ precision }: GeneralForest, length: number): Float32Arra
   return precision === 'single' ? new Float32Array(length) : new Float64Array(length);
 }
 
-/** The column of a feature: one of ours, or behind them a constant. */
+/** The column of a feature: one of ours, or a constant after them. */
 function placeSource({ sources }: ImportedTrees, feature: number): number {
   const { from } = sources[feature]!;
   return typeof from === 'number' ? FEATURE_COUNT + feature : FEATURE_NAMES.indexOf(from as never);
@@ -89,7 +89,7 @@ export function readImportedRow(
   return row;
 }
 
-/** Whether the trees add times up, or multiply them, and milliseconds a unit. */
+/** Whether the trees add up times (or else multiply factors), and how many milliseconds a unit has. */
 export function describeOutput({ forest, transform, unit }: ImportedTrees) {
   return { isAdded: forest.link === 'identity' && transform === 'identity', unitMs: MS_OF_UNIT[unit] };
 }

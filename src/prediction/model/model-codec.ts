@@ -1,11 +1,11 @@
 /**
- * Encodes a model as one file with a checksum, and decodes it.
+ * Encodes a model as one file with a checksum, and decodes it; refuses a damaged or cut-off file.
  *
- *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · of each slot the forests, as
- *   `gbdt/forest-format.ts` writes them, and imported trees, as `gbdt/general/general-format.ts` does · SHA-256 of all bytes before
- *   it (32 bytes). Numbers are little endian.
+ *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · for each slot its forests
+ *   (`gbdt/forest-format.ts`) and imported trees (`gbdt/general/general-format.ts`) · SHA-256 of all bytes before it (32 bytes).
+ *   Numbers are little-endian.
  *
- * The header names the features, so that a reader knows whether it still computes what the trees ask for.
+ * The header names the features, so that a reader knows whether it still computes all that the trees use.
  */
 import { createHash } from 'node:crypto';
 import { describeError, Failure } from '../../errors.ts';
@@ -28,7 +28,7 @@ import {
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 const MAGIC = 'TRVMODEL';
-/** 2: trees correct physics plus `treeBaseMs`. Files of format 1 have no such thing, and are read as before. */
+/** Format 2 adds `treeBaseMs`: trees correct physics plus this. Files of format 1 lack it, and are still read. */
 const FORMAT_VERSION = 2;
 const HEADER_AT = 16;
 const CHECKSUM_BYTES = 32;
@@ -60,7 +60,7 @@ function assemble(header: ModelHeader, parts: readonly Uint8Array[]): Uint8Array
   return Buffer.concat([content, createHash('sha256').update(content).digest()]);
 }
 
-/** The same model under another id; its trees are copied unread. */
+/** Returns the same model under another id; its trees are copied without decoding. */
 export function renameModel(file: Uint8Array, id: string): Uint8Array {
   const { header, rest } = openFile(file);
   return assemble({ ...header, id }, [rest]);
@@ -73,7 +73,7 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
   return { podType, targets, ...describeTreeOffsets(slot), forestBytes };
 }
 
-/** Trees that were trained beside another target keep its offsets when an import replaces that target. */
+/** Trees take the offsets of both targets as inputs: when an import replaces one target, they keep the offsets that it had. */
 function describeTreeOffsets(slot: SlotModels): Pick<SlotHeader, 'treeLevels'> {
   const asked = PREDICTION_TARGETS.map((target) => slot[target]).find(
     (model) => model?.forest !== undefined,
@@ -86,7 +86,7 @@ function describeTreeOffsets(slot: SlotModels): Pick<SlotHeader, 'treeLevels'> {
   return { treeLevels: Object.fromEntries(lost.map((target) => [target, describeOffsets(asked[target])])) };
 }
 
-/** The file calls offsets levels, and names of servers kinds. */
+/** The file calls offsets `levels`, and those by server name `kinds`. */
 function describeOffsets({ servers, serverNames, podTypes }: ServerOffsets): OffsetsHeader {
   return {
     servers: Object.fromEntries(servers),
@@ -132,12 +132,12 @@ function encodeSlotForests(slot: SlotModels): Uint8Array {
   return forests.length === 0 ? new Uint8Array(0) : encodeForests(forests);
 }
 
-/** The digest that distinguishes two files; it is also the file's own end. */
+/** The checksum, with which a file ends, in hexadecimal. It also tells files apart. */
 export function checksumOf(file: Uint8Array): string {
   return Buffer.from(file.subarray(-CHECKSUM_BYTES)).toString('hex');
 }
 
-/** Throws `invalid` when this is no model, a damaged one, or one for features that are not computed here. */
+/** Throws `invalid` if the file is not a model, is damaged, or needs features that are not computed here. */
 export function decodeModel(file: Uint8Array): LatencyModel {
   const opened = openFile(file);
   try {
@@ -157,7 +157,7 @@ function openFile(file: Uint8Array): OpenedFile {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   if (bytes.length < HEADER_AT + CHECKSUM_BYTES || bytes.toString('latin1', 0, 8) !== MAGIC)
     throw refuse('it is not a model file');
-  // Before the checksum, so that a later format is named as such and not called damage.
+  // Checked before the checksum, so that a later format is reported as such and not as damage.
   const version = bytes.readUInt32LE(8);
   if (version < 1 || version > FORMAT_VERSION)
     throw refuse(`its format is ${version}, this program reads 1 to ${FORMAT_VERSION}`);
@@ -206,11 +206,11 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
   return { id, statistic, ...withParameters, pooled: pooled![1], slots: new Map(named) };
 }
 
-/** The same forests, which share one binning, with the features at the positions of this program. It may compute more features. */
+/** Moves the features of forests, which share one binning, to their positions in this program, which may compute more features. */
 function placeFeatures(forests: Forest[], names: readonly string[]): Forest[] {
   const { edges } = forests[0]?.binning ?? { edges: [] };
   if (forests.length > 0 && edges.length !== names.length)
-    throw new RangeError('its trees have another number of features than it says');
+    throw new RangeError('its trees and its header differ in the number of features');
   const binning = { edges: FEATURE_NAMES.map((name) => edges[names.indexOf(name)] ?? new Float32Array(0)) };
   const known: readonly string[] = FEATURE_NAMES;
   const places = names.map((name) => known.indexOf(name));
@@ -247,9 +247,9 @@ function restoreTarget(
   header: TargetHeader,
   forest: Forest | undefined,
 ): Omit<TimeModel, 'offsets'> {
-  if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
+  if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header lists');
   const names = listTermNames(target);
-  // A term that a later program adds was not learned: it adds nothing.
+  // A term that was added to the program after this training has no price here: it adds nothing.
   const coefficients = Float64Array.from(
     { length: countTerms(target) },
     (_, t) => header.physics.coefficients[names[t]!] ?? 0,
@@ -269,7 +269,7 @@ function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: U
   const { library, sources, transform, unit } = header;
   const forest = decodeGeneralForest(bytes);
   if (sources.length !== forest.featureCount)
-    throw new RangeError('its imported trees ask for another number of features than it says');
+    throw new RangeError('its imported trees and its header differ in the number of features');
   return { library, sources, transform, unit, forest };
 }
 

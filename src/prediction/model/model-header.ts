@@ -1,4 +1,4 @@
-/** Checks the header of a model file, which may come from a stranger: a right checksum does not exclude that. */
+/** Checks the header of a model file, which may come from anyone: its checksum detects damage, and is no signature. */
 import { z } from 'zod';
 import { LEVELS, STATISTICS } from './calibration.ts';
 import { FEATURE_NAMES, isInputFeature } from './features.ts';
@@ -7,16 +7,19 @@ import type { LearningParameters } from './model.ts';
 
 /** Each pod type with a model of its own takes some megabytes while it is served. */
 export const MAX_POD_TYPE_MODELS = 64;
-/** Calibrations have 8 buckets; each answer looks through them. */
+/** Trained calibrations have at most 8 buckets. Each answer searches them, so a file must not have many. */
 const MAX_BUCKETS = 64;
-/** Pod type, server name and server add up to no more, as clamped times are at most e^25 apart; its exponential is finite. */
+/**
+ * The largest offset, a logarithm. Those of pod type, server name and server add up to less, since clamped times differ by a
+ * factor of at most e^25; e^200 is finite.
+ */
 const MAX_LOG = 200;
 
 const count = z.int().min(0);
 const finite = z.number();
 const notNegative = finite.min(0);
 
-/** Offsets by the name of their owner. Checked by hand: a schema of each of many thousand servers would hold up the calls that are answered meanwhile. */
+/** Offsets by the name of their owner. Checked in one loop: a schema that checks each of many thousand servers would delay other calls. */
 const levels = z.custom<Readonly<Record<string, number>>>(
   (value) =>
     typeof value === 'object' &&
@@ -82,7 +85,7 @@ const target = z.object({
   treeBaseMs: notNegative.optional(),
   forestShare: notNegative.max(1),
   calibration,
-  // It is only shown, so a model without it is as good.
+  // It is only shown, so an invalid one does not make the model invalid.
   validation: z.object({ rows: count, mape: finite, mdape: finite }).nullable().catch(null),
   imported: imported.optional(),
 });
@@ -91,7 +94,10 @@ const slot = z.object({
   /** Null for the pooled model. */
   podType: z.string().nullable(),
   targets: z.object({ ttft: target.optional(), tpot: target.optional() }),
-  /** The offsets that the trees of the slot take as inputs, of each target that has others itself. Absent in models of an earlier program. */
+  /**
+   * The offsets that the trees of the slot take as inputs, for each target that itself has different ones (an import replaced
+   * it). Absent in models of an earlier program.
+   */
   treeLevels: z.object({ ttft: offsets.optional(), tpot: offsets.optional() }).optional(),
   forestBytes: count,
 });
@@ -124,7 +130,7 @@ function isComputed(feature: string, position: number, features: readonly string
   return FEATURE_NAMES.some((name) => name === feature) && features.indexOf(feature) === position;
 }
 
-/** Throws a RangeError that names the first field that cannot be. */
+/** Throws a RangeError that names the first invalid field. */
 export function checkHeader(value: unknown): ModelHeader {
   const parsed = header.safeParse(value);
   if (!parsed.success) {
@@ -133,6 +139,6 @@ export function checkHeader(value: unknown): ModelHeader {
   }
   const hasForests = parsed.data.slots.some((slot) => slot.forestBytes > 0);
   if (hasForests && !parsed.data.features.every(isComputed))
-    throw new RangeError('it was learned from other features than this program computes, train it again');
+    throw new RangeError('it was trained on features that this program does not compute, train it again');
   return parsed.data;
 }

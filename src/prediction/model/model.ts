@@ -20,14 +20,14 @@ export interface TimeModel {
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */
   readonly forest: Forest | undefined;
-  /** The trees tell servers apart by these offsets, of the slot in which the model was trained. Left out, all are 0. */
+  /** The server offsets that the trees take as inputs: those of both targets when the slot was trained. If absent, all are 0. */
   readonly slotOffsets?: SlotOffsets;
   /**
-   * The trees correct physics plus this, in milliseconds, which rises more slowly with the load than physics does: trees
-   * that may only rise cannot correct what rises too fast. 0 in models of an earlier program.
+   * The trees correct physics plus this, in milliseconds. The sum rises with the load by a smaller factor than physics does:
+   * trees that may only rise with the load cannot correct physics that rises too fast. 0 in models of an earlier program.
    */
   readonly treeBaseMs: number;
-  /** The correction of the trees is multiplied by this share, 0 to 1, which held-out rows decide. */
+  /** The correction of the trees is multiplied by this share, 0 to 1, which is chosen on held-out rows. */
   readonly forestShare: number;
   readonly calibration: Calibration;
   /** Its errors on rows that were held out of its training; undefined without such rows. */

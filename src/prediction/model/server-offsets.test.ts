@@ -32,7 +32,7 @@ const alike: [title: string, pool: PoolOptions][] = [
 for (const [title, pool] of alike)
   test(`${title} has no offsets`, () => assert.equal(fitOffsets(observePool(pool)).servers.size, 0));
 
-test('offsets of like servers all but vanish', () => {
+test('offsets of similar servers shrink to nearly 0', () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const offsets = fitOffsets(observePool({ rows: 800, seed, servers: [1, 1, 1, 1] }));
     for (const offset of offsets.servers.values()) assert.ok(Math.abs(offset) < 0.02, `seed ${seed}: ${offset}`);
@@ -51,7 +51,7 @@ test('a server with few rows among scattered ones stays nearer to the pool than 
   assert.ok(factorOf(offsets, 4) < 1 + 0.8 * (factorOf(offsets, 3) - 1), `${factorOf(offsets, 4)}`);
 });
 
-test('recordings that stand one after the other have offsets, though the last servers were not seen before them', () => {
+test('concatenated recordings have offsets, although the last servers appear only at the end', () => {
   const recordings = [1, 4, 4, 4, 2].flatMap((slowness, server) =>
     observePool({ rows: 150, seed: server + 1, servers: [slowness] }).map((row) => ({
       ...row,
@@ -142,7 +142,7 @@ test('a model answers for each server at its offset, before any report, and the 
   );
 });
 
-test('a load that slows down one kind of server only is learned of that kind', () => {
+test('a load that slows down only one kind of server is learned for that kind', () => {
   const isFull = ({ input }: Observation) => input.numRequestRunning > 24;
   const rows = observePool({ rows: 1500, servers: [1, 3] }).map((row) => ({
     ...row,
@@ -155,7 +155,7 @@ test('a load that slows down one kind of server only is learned of that kind', (
   assert.ok(Math.abs(free! / 3 - 1) < 0.15, `${free} instead of 3 else`);
 });
 
-test('what one server has shown is taken up again after a restart, quantiles included', async () => {
+test('what was learned about one server is restored after a restart, quantiles included', async () => {
   const model = { ...trainModel('m@1', tabulate(pool)), statistic: 'p90' as const };
   const live = createLiveModel(model);
   for (const row of pool.slice(0, 200)) {
@@ -173,7 +173,7 @@ test('what one server has shown is taken up again after a restart, quantiles inc
   assert.ok(predictTpot(back, pool[0]!, '10.0.0.1') > 1.5 * predictTpot(fresh, pool[0]!, '10.0.0.1'));
 });
 
-test('a new version brings its offsets, and what was reported goes on from them', () => {
+test('a new version brings its offsets, and reported times are learned relative to them', () => {
   const live = createLiveModel(trainModel('m@1', tabulate(observePool({ rows: 300 }))));
   const [row] = pool;
   const before = predictTpot(live, row!, '10.0.0.1');

@@ -1,8 +1,9 @@
 /**
- * Computes how much slower or faster than its pool each server is, as the logarithm of a factor. A model is learned from times
- * divided by it, so that the load explains the rest, not the hardware, and answers are multiplied by it. Offsets are
- * pulled towards the pod type's, and these towards the pool's, as strongly as servers seem alike beside the scatter of single
- * rows: those of like servers vanish. A server that was not seen has the offset of its pod type.
+ * Computes how much slower or faster than its pool each server is, as the logarithm of a factor. A model is trained on times
+ * divided by this factor, so that it learns the effect of load and not of hardware; answers are multiplied by it. Offsets of
+ * servers are shrunk towards that of their name, those of names towards that of their pod type, and those of pod types towards
+ * the pool's, which is 0. The less servers differ, compared with the scatter of single rows, the more: for similar servers they
+ * shrink to 0. A server that was not seen has the offset of its name, else that of its pod type, else 0.
  */
 
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
@@ -38,7 +39,7 @@ function nameOf(server: string): string {
   return server.slice(server.lastIndexOf('/') + 1);
 }
 
-/** The offset of each row's server, or of these rows'. */
+/** Returns the offset of each row's server, for all rows of the table or for `rows`. */
 export function readRowOffsets(
   offsets: ServerOffsets,
   table: ObservationTable,
@@ -56,7 +57,7 @@ export function readRowOffsets(
   });
 }
 
-/** Offsets and prices depend on each other: they are fitted in turn this many times. */
+/** Offsets and prices depend on each other: they are fitted alternately this many times. */
 const ROUNDS = 10;
 /** This many rows are enough for the prices; the offsets are then measured on all rows. */
 const MAX_FITTED_ROWS = 3000;
@@ -71,7 +72,7 @@ export interface ObservedRows {
   readonly observed: Float64Array;
 }
 
-/** None when there is one server, or when the held-out rows are not predicted better with offsets. */
+/** Returns no offsets if there are few rows or only one server, or if offsets do not improve the predictions of held-out rows. */
 export function fitServerOffsets(rows: ObservedRows): ServerOffsets {
   const { count, server } = rows.table;
   if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_OFFSETS;
@@ -81,7 +82,7 @@ export function fitServerOffsets(rows: ObservedRows): ServerOffsets {
   return alternate(rows).offsets;
 }
 
-/** Not the newest rows of all: concatenated recordings end with servers that were not seen before. */
+/** Holds out the newest rows of each server, not the newest of all: concatenated recordings end with servers that were not seen before. */
 function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; readonly heldOut: number[] } {
   const left = new Map<number, number>();
   for (let row = 0; row < server.length; row++) left.set(server[row]!, (left.get(server[row]!) ?? 0) + 1);
@@ -101,7 +102,7 @@ function pickRows({ target, table, observed }: ObservedRows, picked: readonly nu
 }
 
 interface OffsetFit {
-  /** The physics of the pool, fitted without offsets and together with them. */
+  /** The physics of the pool: fitted without offsets, and (`adjusted`) together with them. */
   readonly alone: PhysicsModel;
   readonly adjusted: PhysicsModel;
   readonly offsets: ServerOffsets;
@@ -141,7 +142,7 @@ function logRatios(physics: PhysicsModel, { table, observed }: ObservedRows): Fl
   return predicted.map((value, row) => Math.log(observed[row]! / clampMs(value)));
 }
 
-/** Servers around those of the same name, these around their pod types, and pod types around the pool, whose offset is 0. */
+/** Measures the offsets of pod types relative to the pool, of names relative to their pod type, and of servers relative to their name. */
 export function measureServerOffsets(table: ObservationTable, ratios: Float64Array): ServerOffsets {
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const pool = median(ratios.slice().sort());

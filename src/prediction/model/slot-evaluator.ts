@@ -1,4 +1,4 @@
-/** Computes both targets of one slot: features once, bins once, physics and trees. */
+/** Estimates both targets of one slot: computes and bins the features once, then evaluates the physics and trees of each target. */
 
 import { createEvaluator } from '../gbdt/evaluate.ts';
 import type { Evaluator } from '../gbdt/evaluator.ts';
@@ -15,7 +15,7 @@ import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 export interface TargetEstimates {
   /** The estimate of physics alone, in milliseconds. */
   readonly physicsMs: Float64Array;
-  /** The logarithm of the factor by which the trees multiply it, as far as they are believed. */
+  /** The logarithm of the factor by which the trees multiply it, scaled by the share that held-out rows support (`forestShare`). */
   readonly treeLogs: Float64Array;
 }
 
@@ -23,7 +23,7 @@ export type SlotEstimates = Readonly<Record<PredictionTarget, TargetEstimates>>;
 
 export interface SlotEvaluator {
   readonly models: Readonly<Record<PredictionTarget, TimeModel>>;
-  /** Most rows of one call. */
+  /** The most rows of one call. */
   readonly capacity: number;
   /** The server offsets that the trees take as inputs: `evaluate` needs one column for each of them, in this order. */
   readonly offsetInputs: readonly ServerOffsets[];
@@ -68,7 +68,7 @@ interface Trees {
   evaluate(count: number): void;
 }
 
-/** A column among the features, and the server offsets that belong into it. */
+/** A column among the features, and the server offsets that are written into it. */
 interface OffsetInput {
   readonly offsets: ServerOffsets;
   readonly into: Float32Array;
@@ -110,7 +110,7 @@ function connectTrees(ttft: TimeModel, tpot: TimeModel, capacity: number): Trees
   };
 }
 
-/** A model without server offsets learned that every server has the offset 0, which its columns keep. */
+/** Trees that were trained without server offsets saw 0 for every server, so their columns stay 0. */
 function listOffsetInputs({ slotOffsets = ALL_ALIKE }: TimeModel, evaluator: Evaluator | undefined): OffsetInput[] {
   if (evaluator === undefined) return [];
   const { values, capacity } = evaluator;
@@ -129,7 +129,7 @@ function connectTarget(
   if (model.imported === undefined) return (columns) => estimateTarget(model, estimates, { columns, sums });
   const { physicsMs } = estimates;
   const evaluator = createImportedEvaluator(model.imported, physicsMs.length);
-  // In the place of physics: none was learned beside these trees, and the prior's would only mislead.
+  // Written in place of physics: none was trained with these trees, and the prior's would only mislead.
   return (columns) => evaluator.evaluate(columns, physicsMs);
 }
 
@@ -139,7 +139,7 @@ function believedForest(model: TimeModel) {
 
 interface EvaluatedRows {
   readonly columns: MetricColumns;
-  /** The sums of the trees; undefined where they are not believed. */
+  /** The sums of the trees; undefined if their share is 0. */
   readonly sums: Float64Array | undefined;
 }
 

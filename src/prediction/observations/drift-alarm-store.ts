@@ -71,7 +71,7 @@ export function hourOf(atMs: number): number {
   return Math.floor(atMs / HOUR_MS);
 }
 
-/** One for each model, target and cause, the newest first. */
+/** Lists one element for each model, target and cause, the newest first. */
 export async function listDriftAlarms(store: Store, sinceMs: number): Promise<DriftAlarms[]> {
   const rows = await store.read(alarmsSinceSql, [hourOf(sinceMs)]);
   return rows.map(({ target_model, target, cause, alarms, last_at_ms }) => ({
@@ -89,7 +89,7 @@ export async function listDriftAlarmHours(store: Store, name: string, sinceMs: n
   return rows.map(({ hour, alarms, target, cause }) => ({ startMs: hour * HOUR_MS, target, cause, count: alarms }));
 }
 
-/** Returns their number. */
+/** Deletes old alarms, and returns their number. */
 export async function forgetDriftAlarms(
   store: Store,
   nowMs: number,

@@ -14,7 +14,10 @@ import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms, hourOf } from
 import type { DriftAlarm } from './drift-watch.ts';
 
 const WRITE_EVERY_MS = 5000;
-/** Callers may report any name of a target model, and an outage of the database lasts hours. Those of the oldest hour give way. */
+/**
+ * The most alarms that wait to be written: callers may report any target model, and an outage of the database may last hours.
+ * Those of the oldest hour are dropped first.
+ */
 const MAX_WAITING = 1000;
 
 export interface DriftAlarmRecorder extends Worker {
@@ -50,7 +53,7 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
     waiting.set(key, { ...alarms, count: (known?.count ?? 0) + alarms.count, lastAtMs });
   }
 
-  /** Alarms that cannot be written wait on, with those that come meanwhile. */
+  /** Alarms that cannot be written keep waiting, with those that come meanwhile. */
   async function save(): Promise<void> {
     const taken = [...waiting];
     if (taken.length === 0) return;
@@ -82,7 +85,7 @@ export function createDriftAlarms(dependencies: DriftAlarmDependencies): DriftAl
     ...worker,
     record(targetModel, { target, cause }) {
       const lastAtMs = world.nowMs();
-      // With the hour: alarms that wait for the database are not counted in the hour in which it comes back.
+      // The key has the hour, so that alarms that wait for the database are not counted in the hour in which it comes back.
       const key = `${hourOf(lastAtMs)} ${target} ${cause} ${targetModel}`;
       keep(key, { targetModel, target, cause, count: 1, lastAtMs });
       // Listeners drain at the same time, so the last reports come after the stop. The store waits for this write before it closes.

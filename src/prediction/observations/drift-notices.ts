@@ -6,7 +6,7 @@ import { listDriftAlarmHours, listDriftAlarms } from './drift-alarm-store.ts';
 const PREFIX = 'model:';
 const RECENT_MS = 3_600_000;
 
-/** `pagesUrl`: where the pages of the service are. */
+/** `pagesUrl`: the address of the pages of the service. */
 export function createDriftNotices(store: Store, pagesUrl: string): NoticeSource {
   const toNotice = (model: string, state: 'drift' | 'fine'): Notice => ({
     cause: PREFIX + model,
@@ -26,7 +26,7 @@ export function createDriftNotices(store: Store, pagesUrl: string): NoticeSource
     },
     async findRecovery(cause, nowMs) {
       const model = cause.slice(PREFIX.length);
-      // The list of troubles has an end, behind which a model may still drift.
+      // The list of troubles is limited, so a model that is not in it may still drift.
       const hours = await listDriftAlarmHours(store, model, nowMs - RECENT_MS);
       return hours.length > 0 ? 'not yet' : toNotice(model, 'fine');
     },

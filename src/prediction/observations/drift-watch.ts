@@ -24,13 +24,13 @@ export type WatchDrift = (
 ) => void;
 
 const MAX_DETECTORS = 1024;
-/** The log residual is clipped at this, so that one request raises no alarm. */
+/** The log residual is clipped at this, so that a single request cannot raise an alarm. */
 const MAX_RESIDUAL = 2;
 
 export function createDriftWatch({ metrics, labelOf, onDrift }: DriftWatchDependencies): WatchDrift {
   const alarms = new Counter({
     name: 'trivet_prediction_drift_alarms_total',
-    help: 'Times that a model was found not to fit: its errors have moved (Page–Hinkley on the log residual), or its p90 does not hold.',
+    help: 'Alarms that a model no longer fits: its errors have shifted (Page–Hinkley test on the log residual), or too few times stay below its p90.',
     labelNames: ['model', 'target', 'cause'],
     registers: [metrics],
   });

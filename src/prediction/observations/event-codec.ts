@@ -54,7 +54,7 @@ const readTpot: ReadField<EventDraft> = (reader, draft) => {
   draft.tpotMs = reader.readDouble();
 };
 
-/** A message that comes twice is merged, as everywhere in the format. */
+/** A repeated message is merged with the first one, as protobuf requires. */
 const readInput: ReadField<EventDraft> = (reader, draft) => {
   draft.input ??= createInputDraft();
   readFields(reader, INPUT, draft.input);
@@ -82,7 +82,7 @@ const EVENTS: Readonly<Record<number, { kind: EventDraft['kind']; fields: Fields
   },
 };
 
-/** The bytes of one `Event`. Throws `invalid` for other bytes. */
+/** Decodes the bytes of one `Event`. Throws `invalid` for other bytes. */
 export function decodeEvent(bytes: Uint8Array): EventDraft {
   const reader = new WireReader(bytes);
   let draft: EventDraft | undefined;
@@ -110,11 +110,11 @@ export function refuseEmptyEvent(): never {
   throw new Failure('invalid', 'event must be one of dispatched, first_token, finished, observation');
 }
 
-/** The bytes of each event of a `ReportBatchRequest`: each is read alone, so that a damaged one spoils only itself. */
+/** Returns the bytes of each event of a `ReportBatchRequest`. Each is decoded alone, so that a damaged event does not affect others. */
 export function splitBatch(bytes: Uint8Array, maxEvents: number): readonly Uint8Array[] {
   const reader = new WireReader(bytes);
   const events: Uint8Array[] = [];
-  // One more tells that there are too many: 4 MiB hold two million empty ones.
+  // One event too many is enough to refuse the batch: 4 MiB hold two million empty ones.
   while (reader.hasMore() && events.length <= maxEvents) {
     const tag = reader.readTag();
     if (tag !== 0x0a) {
@@ -128,7 +128,7 @@ export function splitBatch(bytes: Uint8Array, maxEvents: number): readonly Uint8
   return events;
 }
 
-/** `ReportResponse`. */
+/** Encodes a `ReportResponse`. */
 export function encodeReportResponse({ accepted, refused, refusals }: ReportSummary): Uint8Array {
   const response = new WireWriter().count(1, accepted).count(2, refused);
   for (const { index, requestId, reason } of refusals)

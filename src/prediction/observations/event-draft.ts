@@ -144,7 +144,7 @@ export function readAheadMs({ kind, at }: EventDraft, nowMs: number): number {
   return measureAhead(toMilliseconds(at), nowMs);
 }
 
-/** A time that is too far ahead is wrong, and says nothing of the clock of a batch. */
+/** Returns 0 for a time that is too far ahead: it is wrong, and says nothing about the clock of a batch. */
 export function measureAhead(atMs: number, nowMs: number): number {
   return atMs > nowMs && !isTooFarAhead(atMs, nowMs) ? atMs - nowMs : 0;
 }

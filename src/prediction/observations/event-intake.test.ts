@@ -84,7 +84,7 @@ function toLine(event: object): object {
   );
 }
 
-test('bytes that are no event spoil only themselves', async () => {
+test('bytes that are no event do not affect other events', async () => {
   server.listenWith();
   const good = encodeMessage(EventMessage, EVENTS[1]!);
   const bad = Buffer.from('0a05ff', 'hex');
@@ -100,7 +100,7 @@ test('bytes that are no event spoil only themselves', async () => {
   assert.deepEqual(decodeReport(await server.client.unary(BATCH_PATH, batch)), stream);
 });
 
-test('lines that are no JSON, have unknown fields or no time of the format are named', async () => {
+test('lines that are not JSON, or have unknown fields or malformed times, are named', async () => {
   server.listenWith();
   const report = await server.reportLines([
     '{',
@@ -131,7 +131,7 @@ test('lines that are no JSON, have unknown fields or no time of the format are n
   );
 });
 
-test('a line that is not UTF-8 spoils only itself', async () => {
+test('a line that is not UTF-8 does not affect other lines', async () => {
   server.listenWith();
   const line = Buffer.from('{"finished":{"requestId":"r"}}\n');
   const broken = Buffer.from(line);

@@ -9,7 +9,7 @@ import type { EventLane, EventQueue, EventReport, ReportedEvent } from './event-
 export interface ReportSummary {
   readonly accepted: number;
   readonly refused: number;
-  /** The first ones, by order of arrival. */
+  /** The first refusals, in the order of the events. */
   readonly refusals: readonly Refusal[];
 }
 
@@ -22,7 +22,7 @@ export interface Refusal {
 export interface EventIntakeDependencies {
   readonly queue: EventQueue;
   readonly nowMs: () => number;
-  /** Called when there is a place for the next event, after `reserve` found none. */
+  /** Called when the queue has a place for the next event, after `reserve` returned false. */
   readonly onRoom: () => void;
   /** By how much the whole observations of a batch move back, since its latest is dated ahead. */
   readonly aheadMs?: number;
@@ -44,7 +44,7 @@ export class EventIntake implements EventReport {
   #refused = 0;
   readonly #refusals: Refusal[] = [];
   #onSettled: (() => void) | undefined;
-  /** For the next event. */
+  /** Whether a place in the queue is reserved for the next event. */
   #hasPlace = false;
 
   constructor(dependencies: EventIntakeDependencies) {
@@ -56,7 +56,10 @@ export class EventIntake implements EventReport {
     return this.#failure !== undefined;
   }
 
-  /** Whether there is a place for the next event. If not, the report waits for one, and makes nothing for it: hundreds may wait. */
+  /**
+   * Reserves a place in the queue for the next event. Returns false if the queue is full: then the report waits for a place, and
+   * allocates nothing for it, since hundreds may wait.
+   */
   reserve(): boolean {
     this.#hasPlace ||= this.#lane.takePlace(this);
     return this.#hasPlace;
@@ -68,8 +71,8 @@ export class EventIntake implements EventReport {
   }
 
   /**
-   * Reads and takes an event, for which a place was reserved. `read` makes its draft of `source`, and may throw a failure: then that is
-   * why the event is refused.
+   * Reads and takes an event, for which a place was reserved. `read` makes its draft from `source`; if it throws a failure, the
+   * event is refused for that reason.
    */
   take<T>(read: (source: T) => EventDraft, source: T): void {
     const index = this.#count;
@@ -94,7 +97,7 @@ export class EventIntake implements EventReport {
     return { accepted: this.#accepted, refused: this.#refused, refusals: this.#refusals };
   }
 
-  /** No more events come: a report that begins may have the lane for its own. Called once, also when the report has failed. */
+  /** Must be called once when no more events come, also if the report has failed: the lane then counts one report less. */
   close(): void {
     this.#lane.stopWaiting(this);
     if (this.#hasPlace) this.#lane.leave(1);
@@ -136,7 +139,7 @@ export class EventIntake implements EventReport {
     return { ...event, atMs: Math.max(0, event.atMs - aheadMs) };
   }
 
-  /** The refusals of the sink come after those of the checks here. */
+  /** Sorts refusals by event: those of the sink come later than those of the checks here. */
   #refuse(refusal: Refusal): void {
     this.#refused += 1;
     const refusals = this.#refusals;
@@ -158,8 +161,9 @@ interface Batch<T> {
 }
 
 /**
- * Returns how far the latest whole observation of a batch is dated ahead. All of them move back by this, so that the times between
- * their requests stay: if each that is ahead counted from its report, prompts would seem to be computed at once.
+ * Returns how far the latest whole observation of a batch is dated ahead. All of them move back by this, so that the times
+ * between their requests stay. If each one that is ahead were dated to its report, prompts would seem to be computed at the same
+ * moment.
  */
 export async function measureBatchAhead<T>(
   { events, read }: Batch<T>,
@@ -184,7 +188,7 @@ function readAhead<T>(read: Batch<T>['read'], event: T, nowMs: number): number {
   }
 }
 
-/** Inside a list of reasons, the action need not be said again. */
+/** Removes the action, which a list of reasons need not repeat. */
 function describe(message: string): string {
   return message.replace(/^Cannot read the message: /, '');
 }

@@ -14,7 +14,7 @@ import { refuseEmptyEvent } from './event-codec.ts';
 import { createDraft, createInputDraft, type EventDraft, type InputDraft, type TimestampDraft } from './event-draft.ts';
 
 type ReadField<T> = (value: unknown, name: string, into: T) => void;
-/** Maps, as their keys come from outside: an object would know `constructor` too. */
+/** Maps, since their keys come from outside: an object would have `constructor` too. */
 type Fields<T> = ReadonlyMap<string, ReadField<T>>;
 
 const int32 =
@@ -36,7 +36,7 @@ const text =
 const READ_KIND = { int32, double } as const;
 
 const INPUT: Fields<InputDraft> = toMap({
-  // An input may carry the id that it had when it was predicted; it means nothing here.
+  // An input may carry the id that it had in a Predict call; it is ignored here.
   inputId: readJsonInt32,
   podType: text('podType'),
   ...fillMetrics(({ kind, column }) => READ_KIND[kind](column)),
@@ -80,7 +80,7 @@ function toMap<T>(values: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
   return new Map(Object.entries(values));
 }
 
-/** One `Event`. Throws `invalid` for any other value. */
+/** Reads one `Event`. Throws `invalid` for any other value. */
 export function readJsonEvent(value: unknown): EventDraft {
   const members = Object.entries(readJsonObject(value, 'event')).filter(([, member]) => member !== null);
   if (members.length > 1) throw new Failure('invalid', 'event must be one, got several');
@@ -91,7 +91,7 @@ export function readJsonEvent(value: unknown): EventDraft {
   return draft;
 }
 
-/** The events of a `ReportBatchRequest`, not yet looked at. */
+/** Returns the events of a `ReportBatchRequest`, not yet checked. */
 export function readJsonBatch(value: unknown): readonly unknown[] {
   const request = readJsonObject(value, 'request');
   for (const key of Object.keys(request)) if (key !== 'events') refuseUnknownField(key);

@@ -5,7 +5,7 @@ import { createEventPace } from './event-pace.ts';
 
 const COST = 40;
 
-test('work beyond that of a turn waits for later turns, in its order', async () => {
+test('work that exceeds a turn of the event loop waits for later turns, in order', async () => {
   const pace = createEventPace();
   const done: number[] = [];
   const all = Array.from({ length: 100 }, async (_, index) => {

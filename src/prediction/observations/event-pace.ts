@@ -1,23 +1,23 @@
 /** Yields to calls between events, so that learning from a large report delays no prediction. */
 
-/** Microseconds of work, about, in each turn of the event loop. */
+/** Approximate microseconds of work in each turn of the event loop. */
 const MAX_COST = 300;
 
 /**
- * Microseconds, about: what reading an event takes, what one report leaves to do after its commit, and what learning from its events
- * takes. A dated dispatch is forecast as of an earlier moment.
+ * Approximate microseconds: to read an event, to finish one report after its commit, and to learn from a dispatch or a sample. A
+ * dated dispatch is forecast as of an earlier moment.
  */
 export const PACE_COST = { read: 5, report: 20, dispatch: 15, datedDispatch: 60, sample: 40 } as const;
 
 /**
- * Lets calls through between events: one commit brings events of many reports at once, and learning from all of them in
- * one turn of the event loop would let every call wait. Undefined while this turn has room.
+ * Lets calls through between events: one commit brings events of many reports at once, and learning from all of them in one turn
+ * of the event loop would make every call wait. Returns undefined while this turn has time left.
  */
 export type EventPace = (cost: number) => Promise<void> | undefined;
 
 export function createEventPace(): EventPace {
   let left = MAX_COST;
-  /** The first one goes on first. Each is woken once: after a commit hundreds wait. */
+  /** First come, first served. Each is woken once, since hundreds may wait after a commit. */
   let waiting: Waiter[] = [];
   const startTurn = (): void => {
     left = MAX_COST;

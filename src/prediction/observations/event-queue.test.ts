@@ -1,4 +1,4 @@
-/** However many reports come, few of their events are in memory, in few commits, and each report gets its turn. */
+/** However many reports come, few of their events are in memory, few commits store them, and each report gets its turn. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -14,7 +14,7 @@ interface Commit {
   readonly fail: (error: Error) => void;
 }
 
-/** A sink whose commits a test ends, in front of it senders whose reports share a queue. */
+/** A sink whose commits a test ends, and senders whose reports share the queue before it. */
 function createSenders(count: number) {
   const commits: Commit[] = [];
   const report = async (events: readonly ObservationEvent[]) => {
@@ -145,14 +145,14 @@ test('a new report goes to a lane whose commits end', async () => {
   }
 });
 
-test('reports that are over do not count for their lane', () => {
+test('reports that have ended do not count for their lane', () => {
   const queue = createStuckQueue();
   for (let number = 0; number < 40; number++) new Sender(queue).intake.close();
   const lanes = new Set(Array.from({ length: 4 }, () => queue.openLane()));
   assert.equal(lanes.size, 4);
 });
 
-test('a report that is closed waits no more, and the next gets its turn', async () => {
+test('a report that is closed stops waiting, and the next gets its turn', async () => {
   const { senders, commits } = createSenders(9);
   const [first, , , , closed, , , , last] = senders;
   const full = send(first!, 'first', MAX_LANE_EVENTS);
@@ -184,7 +184,7 @@ test('a report that is closed with a place gives it to the next', async () => {
   await endAll(commits, Promise.all([full, next]));
 });
 
-test('an event that cannot be read for a fault of the program leaves its place', async () => {
+test('an event that cannot be read because of an error of the program frees its place', async () => {
   const { senders, commits } = createSenders(1);
   const [sender] = senders;
   const fault = new TypeError('a fault');
@@ -225,7 +225,7 @@ test('events of a report are stored one commit after the other, whichever ends f
   }
 });
 
-test('a commit that fails fails its reports, of which nothing more is stored, and no others', async () => {
+test('a failed commit fails its own reports, of which nothing more is stored, and no others', async () => {
   const { senders, commits } = createSenders(8);
   const outcomes = Promise.allSettled(senders.map((sender, number) => send(sender, String(number), MAX_EVENTS)));
   await nextTurn();

@@ -1,16 +1,19 @@
 /**
- * Queues events of all reports for commits in batches, and lets senders wait when it is full (backpressure). An event that finds
- * no place stays undecoded, and its bytes count as memory of its call. Once the call has ended it waits no more.
+ * Queues events of all reports for commits in batches, and makes senders wait when it is full (backpressure). An event that waits
+ * for a place stays undecoded, and its bytes count as memory of its call. It stops waiting when the call ends.
  */
 import { type FailureCode, isFailure } from '../../errors.ts';
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 
-/** Events of all reports that were read and are not stored yet. More would fill the memory, and each garbage collection would copy them. */
+/**
+ * The most events of all reports that were read and are not stored yet. More would fill the memory, and each garbage collection
+ * would copy them.
+ */
 export const MAX_EVENTS = 128;
-/** Transactions at a time. On PostgreSQL each statement is a round trip, so that a single one would be slow. */
+/** How many transactions run at a time. On PostgreSQL each statement is a round trip, so a single transaction at a time would be slow. */
 const LANES = 4;
-/** Each lane has places of its own: those of a commit that hangs would otherwise be all of them in the end. */
+/** Each lane has places of its own. Otherwise a commit that hangs would hold all of them in the end. */
 export const MAX_LANE_EVENTS = MAX_EVENTS / LANES;
 
 /** An event and the report to which it belongs. */
@@ -20,7 +23,7 @@ export interface ReportedEvent {
   readonly event: ObservationEvent;
 }
 
-/** The report that learns what became of its events, and waits in the queue itself while there is no place for the next of them. */
+/** A report that receives the results of its events. It waits in the queue itself while there is no place for its next event. */
 export interface EventReport extends Linked<EventReport> {
   readonly hasFailed: boolean;
   /** It has a place for one event now, and waits no longer. */
@@ -38,8 +41,8 @@ export class EventQueue {
   }
 
   /**
-   * The lane of a new report: the one with least to do, which is not one that hangs. All events of a report go one way, since they
-   * are learned from in their order.
+   * Opens the lane of a new report: the one with the least load, which is not one that hangs. All events of a report use one
+   * lane, since they are learned from in their order.
    */
   openLane(): EventLane {
     const lane = this.#lanes.reduce((least, other) => (other.load < least.load ? other : least));
@@ -48,14 +51,14 @@ export class EventQueue {
   }
 }
 
-/** Stores the events that came while those before them were stored. */
+/** Stores events in batches: each batch has the events that came while the one before was stored. */
 export class EventLane {
   readonly #sink: ObservationSink;
   #reports = 0;
   #places = MAX_LANE_EVENTS;
   /** Reports that wait for a place, in the order in which they came. */
   readonly #waiters = new LinkedQueue<EventReport>();
-  /** Events that have a place. */
+  /** Events that have a place and are in no batch yet. */
   #waiting: ReportedEvent[] = [];
   #isStoring = false;
   #isGiving = false;
@@ -64,7 +67,7 @@ export class EventLane {
     this.#sink = sink;
   }
 
-  /** Its reports and their events. One that waits for a place counts as its report. */
+  /** The number of its reports and of their events that have a place. */
   get load(): number {
     return this.#reports + MAX_LANE_EVENTS - this.#places;
   }
@@ -93,7 +96,7 @@ export class EventLane {
     this.#waiters.delete(report);
   }
 
-  /** Gives places to the reports that wait longest. These take events at once, and may leave places meanwhile. */
+  /** Frees places, and gives them to the reports that have waited longest. These take events at once, and may free places meanwhile. */
   leave(places: number): void {
     this.#places += places;
     if (this.#isGiving) return;
@@ -161,10 +164,10 @@ export class EventLane {
   }
 }
 
-/** These say that the store is away, which no event causes; what it has stored may be unknown then. */
+/** Failures that no event causes: the store is unreachable or too slow. Whether it has committed may be unknown then. */
 const OF_THE_STORE: ReadonlySet<FailureCode> = new Set(['unavailable', 'deadline']);
 
-/** Whether the store refused a row: then the commit has certainly stored nothing. A fault of the program is no failure. */
+/** Whether the store refused a row, so that the commit has certainly stored nothing. An error of the program is not a `Failure`. */
 function mayBeOfOneEvent(error: unknown): boolean {
   return isFailure(error) && !OF_THE_STORE.has(error.code);
 }

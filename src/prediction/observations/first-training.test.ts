@@ -5,7 +5,7 @@ import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
 import type { ObservationEvent } from '../schema/observation-event.ts';
 
-/** As many target models without a training have a live model of their own. */
+/** The most target models without a training that have a live model of their own. */
 const OWN_LIVE_MODELS = 256;
 const REQUESTS = 20;
 

@@ -1,4 +1,4 @@
-/** Learns from one observed time: live state, live accuracy, drift. */
+/** Passes one observed time on to everything that learns from it: the live model (`online/target-predictor.ts`), live accuracy, drift. */
 import { Counter } from 'prom-client';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -62,7 +62,7 @@ export function createLearnFromTime(dependencies: LearnFromTimeDependencies): Le
 }
 
 /**
- * A version that was replaced while the request was under way needs no alarm: it would set off another training. The prior was
+ * A version that was replaced while the request was under way raises no alarm, which would start another training. The prior was
  * not trained on these servers, so it cannot drift from them, and fitting it to their reports moves its errors.
  */
 function canDrift(model: LatencyModel, { modelId }: Forecast, target: PredictionTarget): boolean {

@@ -1,4 +1,4 @@
-/** What reports teach: predictions, intervals and histories of servers, and how much of it runs in one turn. */
+/** What is learned from reports: predictions, intervals and histories of servers, and how much of it runs in one turn of the event loop. */
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { input, openSink, reportRows, whole } from '../../../test/support/prediction/observation-sink.ts';

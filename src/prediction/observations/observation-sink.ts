@@ -1,8 +1,8 @@
 /**
- * Takes reported events: joins and stores them first, then learns from them. An observed time is compared with a forecast that
- * is made here when the dispatch is reported, or, without that report, before the first row of the same report is learned;
- * if another process got that report, as of the dispatch. Without a trained model it is made when the row itself is learned. It is not compared with the answer of a Predict call, which
- * has no ID of a request.
+ * Takes reported events: joins and stores them, then learns from them. An observed time is compared with a forecast that is made
+ * here when the dispatch is reported. Without a dispatch, it is made before the first row of the same report is learned. If
+ * another process received the dispatch, it is made as of that dispatch. Without a trained model, it is made when the row itself
+ * is learned. Times are not compared with the answer of a Predict call, which has no request ID.
  */
 import type { Store } from '../../database/store.ts';
 import type { Forecast } from '../online/forecasts.ts';
@@ -72,7 +72,8 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
 
   return {
     learn: (observations) => learnAll(observations.map((observation) => ({ requestId: '', observation }))),
-    // A sample that is learned must find the forecast of its own dispatch, and histories must not be newer than it.
+    // The order matters: a sample must find the forecast of its own dispatch, which must not use histories that are newer than
+    // it.
     async report(events) {
       const nowMs = world.nowMs();
       const { possible, impossible } = separateImpossible(events);
@@ -104,7 +105,7 @@ function createRowForecasts({ predictor, remembered, pace }: RowForecastDependen
     return forecasts;
   }
 
-  /** The forecasts of rows without a dispatch, by what is known now. That of a dispatch stays the same. */
+  /** Forecasts rows without a dispatch again, by what is known now. The forecast of a dispatch stays the same. */
   async function forecastAgain(rows: readonly LearnableRow[], before: readonly (Forecast | undefined)[]) {
     const forecasts: (Forecast | undefined)[] = [];
     for (const [index, row] of rows.entries())
@@ -122,21 +123,25 @@ interface LearnableRow {
 }
 
 /**
- * Rows that are stored together were under way together: none of their predictions knew the times of the others. If each were forecast
- * after the row before it was learned, the error and the coverage that are shown would be those of predictions that no caller
- * was given, and intervals would move as fast as if each time were known before the next request. More rows count as several reports.
+ * Rows that are stored together count as under way together: none of their predictions knew the times of the others. If each were
+ * forecast after the row before it was learned, the error and the coverage that are shown would be those of predictions that no
+ * caller received, and intervals would move as fast as if each time were known before the next request. More rows than this count
+ * as several reports.
  */
 const ROWS_TOGETHER = 1000;
-/** They are learned in parts of this many: of a report of hundreds, the experts of the later part know that a server has become slow. */
+/**
+ * Rows are learned in parts of this many, so that in a report of hundreds, the experts of later parts know that a server has
+ * become slow.
+ */
 const ROWS_A_PART = 32;
 
-/** The forecasts of each row before the report, and before its part of it was known. */
+/** The forecasts of each row: before the report was learned, and before its own part was learned (`late`). */
 interface PartForecasts {
   readonly before: readonly (Forecast | undefined)[];
   readonly late: readonly (Forecast | undefined)[];
 }
 
-/** The forecast of a remembered dispatch is both. */
+/** For a remembered dispatch, both forecasts are the same. */
 function judgeTogether(before: Forecast | undefined, late: Forecast | undefined): Forecast | undefined {
   return before === undefined || late === undefined || before === late ? late : judgeInReport(before, late);
 }
@@ -150,8 +155,8 @@ function forecastByTrained(
 }
 
 /**
- * A request whose dispatch is not remembered, since another process got it, is forecast as of that dispatch. A forecast of
- * now would know the times of the requests beside it, and its error would be too small to bound those of answers.
+ * A request whose dispatch is not remembered, since another process got it, is forecast as of that dispatch. A present forecast
+ * would know the times of concurrent requests, and its error would be too small to bound those of answers.
  */
 function forecastRow(
   predictor: ObservationSinkDependencies['predictor'],
@@ -160,7 +165,7 @@ function forecastRow(
   return forecastRequest(predictor, observation, requestId === '' ? undefined : observation.atMs);
 }
 
-/** Overwritten for each request: a forecast keeps nothing of it. */
+/** Overwritten for each request: no forecast keeps a reference to it. */
 const requestColumns = createPredictColumns(1);
 requestColumns.count = 1;
 
@@ -253,7 +258,7 @@ function listTimes({ ttftMs, tpotMs, outputTokens }: Observation): ReportedTime[
   });
 }
 
-/** Events of gRPC and JSON were checked as they were read; those that are made in this program come here as they are. */
+/** Events of gRPC and JSON were checked as they were read; those that are made in this program were not. */
 function findImpossible(event: ObservationEvent): string | undefined {
   return (
     describeFault('ttft_millis', 'ttftMs' in event ? event.ttftMs : undefined) ??

@@ -1,7 +1,7 @@
 /**
- * Joins the events of a request in whatever order they come; an event that is reported twice changes nothing. Exceptions
- * are a whole observation without a request id, which counts each time, and an event whose request is forgotten
- * (`request-sweeper.ts`). The join and the samples that come of it commit together, so an event that was acknowledged is never lost.
+ * Joins the events of a request in whatever order they come; an event that is reported twice changes nothing. Exceptions are a
+ * whole observation without a request id, which counts each time, and an event whose request is forgotten (`request-sweeper.ts`).
+ * The join and the samples that result from it commit together, so an event that was acknowledged is never lost.
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { repeatBatches, SWEEP_WITHOUT_PAUSES, type SweepPace } from '../../database/sweep.ts';
@@ -50,14 +50,15 @@ const addWholeSql = statement<{ request_id: string }>(
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
-// Without a first token a request may still have ended. What was never dispatched or never ended is lost.
+// Without a first token a request may still have ended. One that was never dispatched or never ended counts as incomplete.
 const sweepOldSql = statement<{ request_id: string; has_ended: number }>(
   'pending-sweep-old',
   `DELETE FROM pending_requests WHERE updated_at_ms < $1
      AND request_id IN (SELECT request_id FROM pending_requests WHERE updated_at_ms < $1 ORDER BY updated_at_ms LIMIT $2)
    RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_ended`,
 );
-// Complete: dispatched, with a first token, finished. Each batch begins where the one before it ended, so that incomplete requests between complete ones are read once.
+// Complete: dispatched, with a first token, finished. Each batch begins where the one before it ended, so that incomplete
+// requests between complete ones are read once.
 const IS_COMPLETE =
   'updated_at_ms >= $1 AND updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL';
 const sweepCompleteSql = statement<{ updated_at_ms: number }>(
@@ -69,7 +70,7 @@ const sweepCompleteSql = statement<{ updated_at_ms: number }>(
 
 interface JoinInput {
   readonly events: readonly ObservationEvent[];
-  /** Two rising numbers an event, for the samples it may make. */
+  /** Two rising numbers for each event, for the samples that it may make. */
   readonly sampleIds: readonly number[];
   readonly nowMs: number;
 }
@@ -111,14 +112,14 @@ export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProc
 );
 
 interface JoinedEvent {
-  /** The event completes these. */
+  /** The observations that the event completes. */
   readonly observations: readonly Sample['observation'][];
   readonly hasFinished: boolean;
 }
 
 /**
- * An event that is dated ahead counts from its report. Otherwise the rows of a caller whose clock is ahead would be the newest
- * ones until their time comes, and hide those of others.
+ * Dates an event that is ahead to its report. Otherwise the rows of a caller whose clock is ahead would be the newest ones until
+ * their time comes, and hide those of others.
  */
 function dateByReport<Event extends ObservationEvent>(event: Event, nowMs: number): Event {
   return event.atMs <= nowMs ? event : { ...event, atMs: nowMs };
@@ -183,7 +184,7 @@ function decodeDispatch(text: string): Pick<DispatchedEvent, 'input' | 'history'
   const { history, ...stored } = JSON.parse(text) as Partial<ObservedInput> & {
     readonly history?: readonly (number | null)[];
   };
-  // An earlier program stored no fields that came later: absent is 0.
+  // A row of an earlier program lacks newer fields: they are 0.
   const input: ObservedInput = { ...createInputDraft(), ...stored };
   return history === undefined ? { input } : { input, history: history.map((value) => value ?? Number.NaN) };
 }
@@ -191,7 +192,7 @@ function decodeDispatch(text: string): Pick<DispatchedEvent, 'input' | 'history'
 interface Times {
   readonly ttftMs: number | null;
   readonly tpotMs: number | null;
-  /** Of the answer, which the time per token depends on. */
+  /** The length of the answer, on which the certainty of its time per token depends. */
   readonly outputTokens?: number | undefined;
 }
 
@@ -220,7 +221,7 @@ export async function joinEvents(store: Store, input: JoinInput): Promise<Joined
   return await store.call(joinEventsProcedure, input);
 }
 
-/** Forgets requests without events since then, complete or not; returns their number. */
+/** Forgets requests without events since `beforeMs`, complete or not; returns their number. */
 export async function sweepOldRequests(
   store: Store,
   { beforeMs, onIncomplete }: { readonly beforeMs: number; readonly onIncomplete: (count: number) => void },
@@ -228,7 +229,7 @@ export async function sweepOldRequests(
 ): Promise<number> {
   return await repeatBatches(pace, async (limit) => {
     const rows = await store.write(sweepOldSql, [beforeMs, limit]);
-    // After each batch: the next one may fail.
+    // Called after each batch, since the next one may fail.
     onIncomplete(rows.filter((row) => row.has_ended === 0).length);
     return rows.length;
   });

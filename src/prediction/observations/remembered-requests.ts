@@ -1,7 +1,7 @@
 /**
  * Remembers requests under way: their forecasts, and the events that move the histories of servers. A late report enters a
  * history with the time at which it happened, and an event that is dated ahead by a wrong clock with the time at which it was
- * reported. A first token that is reported before its dispatch enters the history with that.
+ * reported. A first token that is reported before its dispatch enters the history together with the dispatch.
  */
 import { HISTORY_SIZE } from '../history/server-history.ts';
 import type { Forecast } from '../online/forecasts.ts';
@@ -26,7 +26,7 @@ interface RememberedRequest {
 export interface RememberedRequests {
   find(requestId: string): RememberedRequest | undefined;
   add(event: DispatchedEvent, forecast: Forecast): void;
-  /** Moves the history of the event's server. */
+  /** Adds the event to the history of its server. */
   moveHistory(event: ObservationEvent, report: EventReport): void;
 }
 
@@ -39,7 +39,7 @@ export interface EventReport {
   readonly hasEnded: boolean;
 }
 
-/** Older ones are forgotten: when their time is reported, they are predicted again as of their dispatch. */
+/** Older requests are forgotten: when their time is reported, they are forecast again as of their dispatch. */
 const MAX_REMEMBERED = 50_000;
 
 export function createRememberedRequests(predictor: SwappablePredictor): RememberedRequests {
@@ -98,7 +98,8 @@ export function readHistoryAsOf(
   const known = histories.find(servers.find(address, 0, address.length));
   if (known === undefined) return event;
   known.readAsOf(Math.min(nowMs, event.atMs), asOf);
-  // A typed array that goes to another thread gets memory outside the heap, here and there, which each collection has to sweep.
+  // A plain array: a typed array that is sent to another thread has memory outside the heap in both threads, which each garbage
+  // collection has to sweep.
   return { ...event, history: HISTORY_COLUMNS.map((_, h) => asOf[h]!) };
 }
 

@@ -16,7 +16,7 @@ function forecast(live: LiveModel) {
   return live.forecast(columns, input.podType, Buffer.from(input.serverIp));
 }
 
-test('a row of a report is judged by what was forecast before the report', () => {
+test('a row of a report is compared with the forecast from before the report', () => {
   const live = createLiveModel(trainModel('m@1', tabulate(observePool({ rows: 100 }))));
   const before = forecast(live);
   for (let i = 0; i < 40; i++) live.observe(before, 'ttft', { observedMs: 5000 });
@@ -27,7 +27,7 @@ test('a row of a report is judged by what was forecast before the report', () =>
   assert.equal(judged.ttft.expertLogs, late.ttft.expertLogs);
 });
 
-test('a row whose model was replaced while a report is learned is shown as it was forecast before', () => {
+test('a row whose model was replaced while its report is learned is shown with its earlier forecast', () => {
   const live = createLiveModel(createPriorModel());
   const before = forecast(live);
   for (let i = 0; i < 4; i++) live.observe(before, 'ttft', { observedMs: 1 });

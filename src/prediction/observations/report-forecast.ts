@@ -1,13 +1,14 @@
-/** Chooses the forecast by which a row of a long report is judged. */
+/** Combines the two forecasts of a row of a long report: one is compared with the observed time, the other updates the experts. */
 import type { Forecast } from '../online/forecasts.ts';
 import type { TargetForecast } from '../online/target-predictor.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 /**
- * The forecast of a row of a longer report, which is learned in parts. `before` was made before any row of the report was learned, so
- * it is what a caller was given: errors, coverage and intervals are judged by it. `late` knows the earlier parts. The experts are
- * judged by it, so that their weights follow a server within a report. If the model was replaced between the two, the row is as
- * a request that was under way: the live model forecasts it again before it learns from it.
+ * Returns the forecast that a row of a longer report, which is learned in parts, is compared with. `before` was made before any
+ * row of the report was learned, like the answer that a caller received: errors, coverage and intervals are judged by it. `late`
+ * knows the earlier parts. The experts are judged by it, so that their weights follow a server within a report. If the model was
+ * replaced between the two, the row is treated like a request that was under way: the live model forecasts it again before it
+ * learns from it.
  */
 export function judgeInReport(before: Forecast, late: Forecast): Forecast {
   const experts = before.swaps === late.swaps ? late : before;

@@ -9,7 +9,7 @@ import { createRequestSweeper } from './request-sweeper.ts';
 
 const ROUNDS = 5;
 
-/** A world in which a worker rests for a turn, until it has had all rounds. */
+/** A world in which a worker rests for one turn of the event loop, until it has run all rounds. */
 function createRounds() {
   const { promise: done, resolve } = Promise.withResolvers<void>();
   let count = 0;

@@ -52,7 +52,7 @@ export function createRequestSweep(store: Store, onIncomplete: (count: number) =
     const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
       oldRequests: () => sweepOldRequests(store, { beforeMs: nowMs - INCOMPLETE_MS, onIncomplete }, sweeping),
       completeRequests: async () => {
-        // The clock was ahead, and was put right: all is read again.
+        // If the clock was ahead and was corrected, all requests are read again.
         const fromMs = sweptUntilMs <= completeBeforeMs ? sweptUntilMs : 0;
         const range = { fromMs, beforeMs: completeBeforeMs };
         const count = await sweepCompleteRequests(store, range, sweeping);

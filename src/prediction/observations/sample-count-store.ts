@@ -59,7 +59,7 @@ export interface FreshSamples {
   readonly lastTrainingMs: number | undefined;
 }
 
-/** Models that one query looks at: it runs in a serving thread, which answers calls between two of them. */
+/** How many models one query reads: it runs in a serving thread, which answers calls between two queries. */
 const MODELS_OF_A_PAGE = 64;
 
 export interface FreshSamplesPage {

@@ -25,9 +25,9 @@ export interface SampleKeeper extends Worker {
 const REST_MS = 5000;
 /** Thinning sorts all samples of a model, so it waits until this many were added. */
 const ADDED_BEFORE_THINNING = 20_000;
-/** Commands and other processes add samples too, so all models are looked at this often. */
+/** Commands and other processes add samples too, so all models are checked this often. */
 const LOOK_MS = 3_600_000;
-/** At most this many models are counted; one dropped from the count is thinned after the next look at all models. */
+/** At most this many models are counted; one dropped from the count is thinned at the next check of all models. */
 const MAX_COUNTED = 65_536;
 /** At most this many models are in the metrics: callers may report any name, and every series is written at each scrape. */
 const MAX_SHOWN = 256;
@@ -50,7 +50,7 @@ export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperD
 
   async function thin(targetModel: string): Promise<void> {
     added.delete(targetModel);
-    // By a clock that is behind, the newest rows would be dated ahead, and be deleted first.
+    // If the clock is behind, the newest rows seem to be dated ahead, and would be deleted first.
     const dating = world.isClockTrusted() ? { nowMs: world.nowMs() } : {};
     const { removed, kept, lastId } = await thinModelSamples(store, targetModel, { ...SAMPLE_LIMITS, ...dating });
     setBounded(lastIds, targetModel, lastId);
@@ -58,7 +58,7 @@ export function createSampleKeeper({ store, world, log, metrics }: SampleKeeperD
     if (removed > 0) log.debug({ model: targetModel, removed }, 'Thinned the samples');
   }
 
-  /** Every model is thinned and counted at the first look. */
+  /** Every model is thinned and counted at the first check. */
   async function lookAtAll(stopping: AbortSignal): Promise<void> {
     for await (const targetModel of listSampledModels(store)) {
       if (stopping.aborted) return;

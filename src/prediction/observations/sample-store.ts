@@ -1,7 +1,9 @@
 /**
  * Stores samples, and thins old ones. The newest are those with the latest times, not those that came last: an old log may be
- * observed today. Rows that a clock ahead of ours has dated are not among them until their time comes. When enough were added, the samples of a model are thinned: the newest 20,000 always stay. An older row stays only if it is among the newest of its server in its load class, and among the newest of that class when its
- * servers take turns (`SAMPLE_LIMITS`). So a busy server or a common load cannot push out what is rare (stratified sampling).
+ * observed today. Rows that were dated by a clock ahead of ours are not among them until their time comes. When enough were
+ * added, the samples of a model are thinned: the newest 20,000 always stay. An older row stays only if it is among the newest of
+ * its server in its load class, and among the newest of that class when its servers take turns (`SAMPLE_LIMITS`). So a busy
+ * server or a common load cannot push out what is rare (stratified sampling).
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import {
@@ -68,13 +70,13 @@ const newestLoadsSql = statement<LoadRow>(
   `SELECT server_ip, at_ms, num_request_waiting, num_request_running FROM samples
    WHERE target_model = $1 AND at_ms <= $2 ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
-// The row behind $3 newer ones; without a result when the model has fewer rows.
+// The row after the $3 newest ones; no result if the model has fewer rows.
 const firstOfNewestSql = statement<SamplePosition>(
   'sample-first-of-newest',
   `SELECT at_ms, id FROM samples
    WHERE target_model = $1 AND at_ms <= $2 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET $3`,
 );
-// The row behind $2 rows that were added later.
+// The row that was added before the last $2 rows.
 const firstOfAddedSql = statement<{ id: number }>(
   'sample-first-of-added',
   'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
@@ -122,7 +124,7 @@ export function insertSampleStatement(sample: Sample): BoundStatement {
   return insertSampleStatements([sample])[0]!;
 }
 
-/** Few statements for many rows. */
+/** Returns few (multi-row) statements for many rows. */
 export function insertSampleStatements(samples: readonly Sample[]): BoundStatement[] {
   return bindRowsExactly(insertSamplesSql, samples.map(toRow));
 }
@@ -148,7 +150,7 @@ function toRow({ id, observation }: Sample): ValueRow<typeof SAMPLE_TYPES> {
 
 export interface NewestSamples {
   readonly limit: number;
-  /** Rows that are dated more than `MAX_AHEAD_MS` later are left out; none when undefined. */
+  /** Rows that are dated more than `MAX_AHEAD_MS` later are left out. If undefined, no row is left out. */
   readonly nowMs?: number;
 }
 
@@ -169,7 +171,7 @@ export async function listSamples(
   return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
 }
 
-/** The requests under way that the newest samples met, without the rest of them. */
+/** Lists how many requests were under way at the server of each of the newest samples, without their other columns. */
 export async function listSampledLoads(
   store: Store,
   targetModel: string,
@@ -183,7 +185,7 @@ export async function listSampledLoads(
   }));
 }
 
-/** The samples of a model as `listSamples` reads them, by pages: all rows at once would keep a serving thread from its calls. */
+/** The samples of a model as `listSamples` reads them, in pages: reading all rows at once would block the calls of a serving thread. */
 export async function* readSamplePages(
   store: Store,
   targetModel: string,
@@ -196,7 +198,7 @@ export async function* readSamplePages(
     const rows = await store.read(samplesFromSql, [targetModel, latestMs, next.at_ms, next.id, ROWS_OF_A_PAGE]);
     if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
     if (rows.length < ROWS_OF_A_PAGE) return;
-    // Reads of SQLite end in the turn in which they begin.
+    // Reads of SQLite are synchronous: without this, no call would be answered between two pages.
     await yieldToCalls();
     const { at_ms, id } = rows.at(-1)!;
     next = { at_ms, id: id + 1 };
@@ -221,7 +223,7 @@ function toObservation(targetModel: string, row: SampleRow): Sample['observation
     targetModel,
     atMs: row.at_ms,
     ttftMs: row.ttft_ms ?? undefined,
-    // An earlier program stored those of one token too.
+    // An earlier program stored times per token of one-token answers too.
     tpotMs: findTpot(row.tpot_ms ?? undefined, outputTokens),
     outputTokens,
     history: HISTORY_FIELDS.map((field) => row[field] ?? Number.NaN),
@@ -240,7 +242,7 @@ export interface SampleLimits {
   readonly perLoadClass: number;
 }
 
-/** Rows that are dated ahead of `nowMs` give way first. */
+/** Rows that are dated ahead of `nowMs` are deleted first. */
 export interface Thinning extends SampleLimits, Pick<NewestSamples, 'nowMs'> {}
 
 export interface Thinned {
@@ -251,7 +253,7 @@ export interface Thinned {
   readonly kept: readonly LoadClassCount[];
 }
 
-/** Deletes and counts in the writer thread: counting all rows would hold up the calls of a serving thread. */
+/** Deletes and counts in the writer thread: counting all rows would block the calls of a serving thread. */
 export const thinSamplesProcedure: Procedure<Thinning & { readonly targetModel: string }, Thinned> =
   conditionalProcedure(
     import.meta.url,

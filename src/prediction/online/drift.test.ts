@@ -6,7 +6,7 @@ import { createDriftDetector, isNearlyCovered } from './drift.ts';
 const random = createRandom(7);
 const noise = () => 0.4 * (random() - 0.5);
 
-test('an alarm comes after a lasting move of the errors, not after noise', () => {
+test('an alarm comes after a lasting shift of the errors, not after noise', () => {
   const drift = createDriftDetector();
   for (let i = 0; i < 3000; i++) assert.equal(drift.observe(noise(), i % 10 !== 0), undefined);
   let events = 0;
@@ -27,7 +27,7 @@ test('an alarm comes when three of ten are above their p90, not while one of ten
   assert.equal(drift.observe(0, false), undefined, 'it starts again');
 });
 
-test('times that are above their p90 by less than what is worth a refit raise no alarm, however many', () => {
+test('times that exceed their p90 by less than the tolerance raise no alarm, however many', () => {
   const drift = createDriftDetector();
   for (let i = 0; i < 300; i++) assert.equal(drift.observe(0, isNearlyCovered(102, 100)), undefined);
   const causes = Array.from({ length: 60 }, () => drift.observe(0, isNearlyCovered(106, 100)));

@@ -24,8 +24,9 @@ const LEAST_COVERAGE =
   4 * Math.sqrt((EXPECTED_COVERAGE * (1 - EXPECTED_COVERAGE) * COVERAGE_STEP) / (2 - COVERAGE_STEP));
 
 /**
- * Whether a time stayed below its p90, or above it by no more than the tolerance. Requests that are under way together miss
- * together: without the tolerance, 16 of them that take 1 % longer than their p90 would raise an alarm where errors are of 1 %.
+ * Whether a time stayed below its p90, or above it by no more than the tolerance. Requests that are under way together miss their
+ * p90 together. Where errors are about 1 %, 16 requests that take 1 % longer than their p90 would raise an alarm without the
+ * tolerance.
  */
 export function isNearlyCovered(observedMs: number, p90Ms: number): boolean {
   return observedMs <= p90Ms * Math.exp(TOLERANCE);

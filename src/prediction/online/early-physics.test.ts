@@ -8,7 +8,7 @@ import { createLiveModel, type LiveModel } from './live-model.ts';
 
 const SERVER = Buffer.from('10.0.0.1');
 
-/** A request behind this many that wait. */
+/** A request after this many that wait. */
 function describeLoad(waiting: number) {
   const columns = createPredictColumns(1);
   columns.count = 1;
@@ -23,13 +23,13 @@ function answer(live: LiveModel, waiting: number): number {
   return live.forecast(describeLoad(waiting), '', SERVER).ttft.medianMs;
 }
 
-/** The first requests of a herd: each waits 2 ms for each request before it, where the prior says 40. */
+/** The first requests of a burst: each waits 2 ms for each request before it, where the prior assumes 40 ms. */
 function observeHerd(live: LiveModel, requests: number): void {
   const forecasts = Array.from({ length: requests }, (_, i) => live.forecast(describeLoad(i), '', SERVER));
   for (const [i, forecast] of forecasts.entries()) live.observe(forecast, 'ttft', { observedMs: 20 + 2 * i });
 }
 
-test('a prior that charges too much for a queue learns from the first dozen of first tokens what it costs', () => {
+test('a prior with too high a price of waiting requests is corrected by the first dozen first tokens', () => {
   const live = createLiveModel(createPriorModel());
   const expectedMs = 20 + 2 * 1000;
   assert.ok(answer(live, 1000) > 10 * expectedMs);
@@ -55,7 +55,7 @@ test('eight slow first requests do not make the prior slower: a server that was 
   assert.deepEqual(findTimeModel(live.model, '', 'ttft').physics, createPriorPhysics('ttft'));
 });
 
-test('a prior that is fitted to one target leaves what was learned of the servers about the other', () => {
+test('a prior that is fitted to one target keeps what was learned about servers for the other', () => {
   const live = createLiveModel(createPriorModel());
   const readMeans = () => [...live.learning.tracker.readTarget({ kind: 'model', number: 0 }, 'tpot')];
   const send = () => live.forecast(describeLoad(0), '', SERVER);
@@ -68,7 +68,7 @@ test('a prior that is fitted to one target leaves what was learned of the server
   assert.deepEqual(readMeans(), means);
 });
 
-test('a prior that stays leaves what was learned of the servers', () => {
+test('a prior that stays keeps what was learned about servers', () => {
   const live = createLiveModel(createPriorModel());
   const forecasts = Array.from({ length: 8 }, () => live.forecast(describeLoad(0), '', SERVER));
   for (const forecast of forecasts) live.observe(forecast, 'ttft', { observedMs: 5000 });

@@ -8,12 +8,15 @@ import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { RecentRow } from './recent-rows.ts';
 
-/** The prior is fitted at `LEAST_ROWS` observed times of a target, whenever they have doubled, and then every `MOST_ROWS`, to at most as many. */
+/**
+ * The prior is fitted at `LEAST_ROWS` observed times of a target, at each doubling up to `MOST_ROWS`, and then after every
+ * `MOST_ROWS` more. A fit uses at most the newest `MOST_ROWS` rows of all targets.
+ */
 const LEAST_ROWS = 4;
 const MOST_ROWS = 512;
 /**
- * Fewer times than this replace the prior only where it is at least twice too slow: the first requests after the start of a
- * server are slower than all later ones.
+ * With fewer times than this, the prior is replaced only if it predicts at least twice what was observed: the first requests
+ * after the start of a server are slower than all later ones.
  */
 const SURE_ROWS = 16;
 const TOO_SLOW = Math.log(0.5);
@@ -35,7 +38,10 @@ export function createEarlyPhysics(): EarlyPhysics {
   };
 }
 
-/** The model, with a prior fitted to the newest of these rows for each of the targets that was never trained, or without one where rows do not say enough. */
+/**
+ * Fits a prior to the newest of these rows for each target that was never trained. A target with too few rows is answered by the
+ * built-in prior.
+ */
 export function fitPriors(
   model: LatencyModel,
   recent: readonly RecentRow[],
@@ -54,8 +60,8 @@ export function fitPriors(
 }
 
 /**
- * Names what each target is predicted by: the id of the model, and the prior of a target that was never trained. Targets with the
- * same text are predicted alike. Texts are kept until the model is replaced, since they are read for every report.
+ * Names what each target is predicted by: the id of the model, and the prior of a target that was never trained. The same text
+ * means the same predictions. Texts are cached until the model is replaced, since they are read for every report.
  */
 export function createBasisReader(readModel: () => LatencyModel): (target: PredictionTarget) => string {
   let named: LatencyModel | undefined;
@@ -83,7 +89,7 @@ export function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): 
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }
 
-/** Undefined where the prior stays: rows of the target are few, and do not say that it is much too slow. */
+/** Undefined if the built-in prior stays: the target has few rows, and they do not show that the prior is much too slow. */
 function fitPrior(target: PredictionTarget, recent: readonly RecentRow[]): TimeModel | undefined {
   const rows = recent.filter((row) => row.target === target);
   const prior = createTargetPrior(target);

@@ -13,7 +13,7 @@ const onlyRight = (expert: number) => ({
   certainty: 1,
 });
 
-test('where a server has changed, its offsets weigh most, and elsewhere the trees', () => {
+test('at a server that has changed, its mean residuals weigh most, and elsewhere the trees', () => {
   const weights = createExpertWeights(() => 0);
   for (let i = 0; i < 60; i++) for (const server of [0, 1, 2]) weights.observe(server, onlyRight(TREES));
   for (let i = 0; i < 60; i++)
@@ -31,7 +31,7 @@ test('physics weighs most once the trees, corrected or not, are far off', () => 
   assert.ok(weights.weightsOf(-1)[physics]! > 0.9, weights.weightsOf(-1).join(' '));
 });
 
-test('the same losses say less of a time to come when many others come between forecast and end', () => {
+test('the same losses count less when many other times come between forecast and end', () => {
   const prompt = createExpertWeights();
   const late = createExpertWeights(() => 500);
   const predictions = EXPERTS.map((_, e) => (e === SLOW_MEAN ? 0.4 : 0.7));
@@ -52,7 +52,7 @@ test('an unknown server, and one without events, has the weights of the slot', (
   assert.deepEqual(weights.weightsOf(0), weights.weightsOf(-1));
 });
 
-test('weights are taken up again after a restart', () => {
+test('weights are restored after a restart', () => {
   const before = createExpertWeights(() => 0);
   for (let i = 0; i < 40; i++)
     for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? SLOW_MEAN : TREES));

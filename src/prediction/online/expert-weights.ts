@@ -1,8 +1,8 @@
 /**
  * Weighs the experts by their recent losses (prediction with expert advice). Each predicts the logarithm of a time, and a lower
- * loss lately gives a higher weight, so the mixture is never much worse than the best expert. Each server has its own weights,
- * shrunk to those of the slot while it has few events: a server that has become slower is predicted best by its recent
- * residuals, even if the model is still right at the others.
+ * recent loss gives a higher weight, so the mixture is never much worse than the best expert. Each server has its own weights,
+ * shrunk to those of the slot while it has few events: a server that has become slower is predicted best by its recent residuals,
+ * even if the model is still right for the others.
  */
 
 import { EXPERT_COUNT } from './experts.ts';
@@ -10,7 +10,7 @@ import type { Batch, Mixture } from './slot-batch.ts';
 
 /** Losses of about the last 60 events count. */
 export const LOSS_DECAY = 0.985;
-/** The exponent of a weight for each unit of loss; the unit is the best expert's own mean loss. */
+/** How steeply a weight falls: its exponent for each unit of loss. The unit is the mean loss of the best expert. */
 const SHARPNESS = 20;
 /** Requests that run together have similar errors, so with this feedback delay each loss counts half. */
 const HALF_FEEDBACK_DELAY = 5;
@@ -60,7 +60,7 @@ export interface ExpertWeights {
   reweighServers(): Iterable<void>;
 }
 
-/** `readFeedbackDelay`: how many observations of other requests came between a prediction and its own observation, lately. */
+/** `readFeedbackDelay`: how many times of other requests are observed between a prediction and its own time, on recent average. */
 export function createExpertWeights(readFeedbackDelay: () => number = () => 0): ExpertWeights {
   const slot = createRecord();
   const servers: (ExpertRecord | undefined)[] = [];
@@ -174,7 +174,7 @@ function saveRecord({ losses, count }: ExpertRecord): SavedExperts {
   return { losses: [...losses], count };
 }
 
-/** False for a record of other experts than these, or one without events. */
+/** Returns false for a record of a different number of experts, or without events. */
 function fill(record: ExpertRecord, saved: SavedExperts): boolean {
   if (saved.losses.length !== EXPERT_COUNT || !(saved.count > 0)) return false;
   record.losses.set(saved.losses);

@@ -1,7 +1,7 @@
 /** Lists the experts: physics and trees, each with and without a decayed mean of residuals. */
 export type Speed = 0 | 1;
 
-/** One way to predict a time: physics or trees, with a mean of recent residuals added or without. */
+/** One way to predict a time: physics or trees, with or without a mean of recent residuals. */
 export interface Expert {
   readonly name: string;
   readonly base: 'physics' | 'trees';

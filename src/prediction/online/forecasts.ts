@@ -1,4 +1,7 @@
-/** Forecasts one request, and forecasts it again by what was known at its dispatch when the model was replaced meanwhile. */
+/**
+ * Forecasts one request. If the model is replaced before its times are observed, forecasts it again from what was known at its
+ * dispatch.
+ */
 import { createPredictColumns, MODEL_COLUMNS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';
 import { type MeansKey, readAsOf } from './known-before.ts';
@@ -9,7 +12,7 @@ import type { SlotTable } from './slot-table.ts';
 import { fillStalledQueueBounds } from './stalled-queue/stalled-queue-bounds.ts';
 import { type ForecastOptions, renewForecast, type TargetForecast } from './target-predictor.ts';
 
-/** The forecast for one request before its times were observed, with all that learning from them needs. */
+/** The forecast for one request before its times were observed, with everything that learning from them needs. */
 export interface Forecast {
   readonly key: ServerKey;
   readonly podType: string;
@@ -36,9 +39,10 @@ export interface Forecasts {
   /** The forecast of row 0, as of now or as of its dispatch. */
   forecastRow(columns: MetricColumns, request: RequestKey): Forecast;
   /**
-   * The same forecast, unless the model was replaced meanwhile: then one of the served model, by the means and the weights of the
-   * dispatch. Means that know the times of requests beside it would make its residual smaller than those that it bounds, which are
-   * of forecasts at a dispatch. Intervals are judged by what was promised when the request was sent.
+   * Returns the forecast itself unless the model was replaced meanwhile. Then the served model forecasts the request, with the
+   * mean residuals and weights as of its dispatch. The present means include the times of concurrent requests, so they would give
+   * a smaller residual than answers have, and too narrow intervals. The interval stays what was predicted when the request was
+   * sent.
    */
   renew(forecast: Forecast, target: PredictionTarget): TargetForecast;
 }
@@ -48,7 +52,7 @@ export function createForecasts({ tracker, moments, table }: ReplayedParts): For
   columns.count = 1;
   const openRow = createRowOpener(table);
 
-  /** The forecast of a target of the open row, by the means as they were after this number of observed times. */
+  /** Forecasts a target of the open row, with the means as they were after this number of observed times. */
   function forecastAsOf(forecastTarget: OpenRow, { observedTimes, ...of }: Moment): TargetForecast {
     const { key, target, podType, weights } = of;
     if (observedTimes === moments.observedTimes) return forecastTarget(target, { weights });
@@ -92,14 +96,14 @@ interface Moment extends MeansKey {
   readonly podType: string;
   /** How many times this process had observed. */
   readonly observedTimes: number;
-  /** The weights of the experts, where they are known; those of now for others. */
+  /** The weights of the experts; if absent, those of the moment. */
   readonly weights?: readonly number[];
 }
 
 /** Forecasts a target of the row that was opened last, by what is known now or was known earlier. */
 type OpenRow = (target: PredictionTarget, known: Partial<Pick<ForecastOptions, 'weights' | 'asOf'>>) => TargetForecast;
 
-/** The models estimate a row as it is opened. */
+/** Opening a row evaluates its models once, for both targets. */
 function createRowOpener(table: SlotTable): (columns: MetricColumns, podType: string, key: ServerKey) => OpenRow {
   const batch: Batch = createBatch(1);
   const mixture: Mixture = createMixture(1);
@@ -114,7 +118,7 @@ function createRowOpener(table: SlotTable): (columns: MetricColumns, podType: st
   };
 }
 
-/** JSON has no NaN. Inputs are never negative, so -1 stands for a missing one. */
+/** JSON has no NaN. Inputs are never negative, so -1 marks a missing one. */
 function toStorable(value: number): number {
   return Number.isNaN(value) ? -1 : value;
 }

@@ -1,4 +1,4 @@
-/** Notes what a forecast depends on before a time is learned, and makes a forecast by what was known at an earlier moment. */
+/** Notes the state that forecasts depend on before each observed time is learned, and forecasts with the state of an earlier moment. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import type { ExpertWeights } from './expert-weights.ts';
 import { EXPERT_COUNT } from './experts.ts';
@@ -17,7 +17,7 @@ import type { TargetPredictor } from './target-predictor.ts';
 
 type OwnerKind = MeansOwner['kind'];
 
-/** A server and a target, whose forecasts depend on these means. */
+/** The server and the target of a forecast, which determine the means that it depends on. */
 export interface MeansKey {
   readonly key: ServerKey;
   readonly target: PredictionTarget;
@@ -28,7 +28,7 @@ type NotePart = 'slot' | 'server' | 'means';
 export type Moments = MomentRing<NotePart>;
 
 const OWNER_KINDS: readonly OwnerKind[] = ['server', 'podType', 'model'];
-/** As many as `ResidualTracker.readTarget` returns. */
+/** How many numbers `ResidualTracker.readTarget` returns. */
 const MEANS_LENGTH = MEANS_DECAYS.length;
 const NO_MEANS = new Float64Array(MEANS_LENGTH);
 const NO_WEIGHTS = new Float64Array(EXPERT_COUNT).fill(Number.NaN);
@@ -41,7 +41,7 @@ export function createMoments(): Moments {
   });
 }
 
-/** What is known now, in the parts of a note. */
+/** Returns the present state, as the parts of a note. */
 export function readKnown(
   { weights, intervals }: Pick<TargetPredictor, 'weights' | 'intervals'>,
   tracker: ResidualTracker,
@@ -65,7 +65,7 @@ export function readMeans(tracker: ResidualTracker, of: MeansKey): Float64Array 
   return means;
 }
 
-/** What a forecast as of an earlier moment takes in place of what is known now. */
+/** The earlier state that a forecast uses in place of the present one. */
 export interface KnownThen {
   readonly weights: readonly number[] | undefined;
   readonly state: DatedState;
@@ -78,7 +78,7 @@ interface AsOfDependencies {
   readonly experts: Pick<ExpertWeights, 'weightsOf'>;
 }
 
-/** Returns what `read` returns while the tracker has the means of an earlier moment. */
+/** Calls `read` while the tracker has the means of an earlier moment, and returns its result. */
 export function readAsOf<T>(
   { tracker, moments, experts }: AsOfDependencies,
   { later, ...of }: MeansKey & { readonly later: LaterNotes },
@@ -106,7 +106,7 @@ function readStates(moments: Moments, later: LaterNotes, hasOwnWeights: boolean)
     readWeights,
   );
   return {
-    // The weights of a server are as they are now if no time of it came later.
+    // A server without a later observed time still has its present weights.
     weights: hasOwnWeights && server === undefined ? undefined : (ofServer ?? ofSlot),
     state: { slot: slot && readSlotState(slot), server: server && readServerState(server) },
   };

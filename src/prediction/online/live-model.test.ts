@@ -154,7 +154,7 @@ test('a renamed model file is that of the model under the other name', () => {
   assert.equal(decodeModel(renamed).id, 'elsewhere@7');
 });
 
-test('versions with pod types of their own, one after the other, leave no slots behind', () => {
+test('successive versions with pod types of their own leave no slots open', () => {
   const live = createLiveModel(createPriorModel());
   const sizes = Array.from({ length: 6 }, (_, version) => {
     // More than have numbers of their own.

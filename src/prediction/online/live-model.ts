@@ -38,18 +38,19 @@ export interface LiveModel {
   /** Fills each of `outputs` with its statistic of the same rows. */
   predictStatistics(columns: PredictColumns, outputs: readonly StatisticColumns[]): void;
   /**
-   * The prediction for one row, to be compared with the time that will be observed. With `sentMs`, it is the prediction as of that time of day,
-   * for a request whose forecast at its dispatch is not known: the mean residuals are those of that time.
+   * The prediction for one row, to be compared with the time that will be observed. With `sentMs`, it is the prediction as of
+   * that time of day, for a request without a forecast at its dispatch: mean residuals, weights and quantiles are those of that
+   * time.
    */
   forecast(columns: MetricColumns, podType: string, server: Uint8Array, sentMs?: number): Forecast;
   /**
-   * The forecast as one of this live model. It is another one if it was made by another live model, as that of a name before its first
-   * training, or if the number of its server was given to another server.
+   * Returns the forecast as one of this live model. A forecast is marked to be made again if another live model made it (such as
+   * the one that untrained names share), or if the number of its server was given to another server.
    */
   adopt(forecast: Forecast): Forecast;
   observe(forecast: Forecast, target: PredictionTarget, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
-  /** The same in steps between which the old model answers. A caller that stops early leaves the old model in place. */
+  /** Replaces the model in steps, between which the old model answers. A caller that stops early leaves the old model in place. */
   prepareSwap(model: LatencyModel): Iterable<void>;
   /** The parts that learn from reports, which `sharing/` exchanges with other processes. */
   readonly learning: LearningState;
@@ -63,11 +64,11 @@ export interface LearningState extends LiveModelState {
   basisOf(target: PredictionTarget): string;
   slotKeyOf(podType: string): string;
   ensureSlot(key: string): void;
-  /** Calls the listener with the keys of the slots that a swap closes. Returns what ends that. */
+  /** Calls the listener with the keys of the slots that a swap closes. Returns a function that removes the listener. */
   onCloseSlots(listener: (keys: ReadonlySet<string>) => void): () => void;
   /** The number of a pod type, by which its means are kept; 0 when all numbers are taken. */
   registerPodType(podType: string): number;
-  /** Begins the means of a target again without the rows that came with a saved state. */
+  /** Computes the means of a target again, without the rows that came with a saved state. */
   replayOwn(target: PredictionTarget): void;
 }
 
@@ -83,7 +84,7 @@ export interface ObservedTime {
   readonly outputTokens?: number | undefined;
 }
 
-/** So that it is made again, by what was known first, before it is learned from. */
+/** Marks a forecast that must be made again, as of the oldest note, before its times are learned. */
 const FORECAST_BEFORE_ALL = { swaps: -1, observedTimes: 0 };
 
 const MAX_SERVERS = 8192;
@@ -104,7 +105,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const early = createEarlyPhysics();
   let hasObserved = false;
 
-  // A slot that `sharing/` opens is one that another process has observed.
+  // `sharing/` opens a slot when another process has observed times for it.
   const learning = createLearningState({ podTypes, ...parts }, () => {
     hasObserved = true;
   });
@@ -182,7 +183,7 @@ function noteRow({ tracker, recent, moments, table }: ReplayedParts, row: Recent
   moments.add(owners, when, readKnown(table.find(podType, 1)[target], tracker, row));
 }
 
-/** Takes a few milliseconds, in which all steps run. The means of other targets stay: they are relative to what did not change. */
+/** Runs all steps at once, which takes a few milliseconds. The means of other targets stay, since their predictions did not change. */
 function fitPriorsAgain(parts: ReplayedParts, targets: readonly PredictionTarget[]): void {
   const { recent, table } = parts;
   const fitted = fitPriors(table.model, recent.list(), targets);

@@ -1,4 +1,4 @@
-/** Predicts for one pod type: evaluator of the trained model, and a predictor for each target. */
+/** Predicts for one pod type: evaluates the trained model, and adjusts its estimates with a predictor for each target. */
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
@@ -16,7 +16,7 @@ export interface SlotModel {
 export interface LiveSlot extends SlotModel {
   readonly ttft: TargetPredictor;
   readonly tpot: TargetPredictor;
-  /** Most rows of one call. */
+  /** The most rows of one call. */
   readonly capacity: number;
   /** The same model with room for more rows. */
   grow(evaluator: SlotEvaluator): void;

@@ -8,7 +8,7 @@ import { trainModel } from '../training/train-model.ts';
 import { createPredictor, type SwappablePredictor } from './predictor.ts';
 
 const rows = observePool({ rows: 900, servers: [1, 2], podType: 'decode' });
-/** Not those that the model has learned, from which it is less far off. */
+/** Not rows that the model was trained on, for which its errors are smaller. */
 const reported = observePool({ rows: 300, seed: 5, servers: [1, 2], podType: 'decode' });
 const model = trainModel('m@1', tabulate(rows));
 const STATISTICS: readonly AnswerStatistic[] = ['p10', 'p50', 'mean', 'p90', 'p95', 'p99'];

@@ -80,7 +80,7 @@ test('the prior answers longer for more tokens, more requests and less prefix', 
   assert.ok(longer! > plain! && busier! > plain! && reused! < plain!);
 });
 
-test('a row is answered alike alone and among others, in any order and any pod type', () => {
+test('a row gets the same answer alone and among others, in any order and for any pod type', () => {
   const pods = ['', 'prefill', 'decode'];
   const rows = pods.flatMap((podType, i) => observePool({ rows: 200, seed: 20 + i, podType, servers: [1 + i] }));
   const mixed = trainModel('m@2', tabulate(rows));
@@ -131,7 +131,7 @@ test('a model read back answers to the last bit as before', () => {
   assert.equal(back.id, 'm@1');
 });
 
-test('where load says nothing that physics does not, hardly a tree is grown, and the model is written and read', () => {
+test('where physics explains the load, hardly a tree is grown, and the model is written and read', () => {
   const scattered = observePool({ rows: 500, seed: 8 }).map((row, i) => ({
     ...row,
     tpotMs: 20 * 1.9 ** ((i * 7919) % 13),
@@ -143,7 +143,7 @@ test('where load says nothing that physics does not, hardly a tree is grown, and
   assert.deepEqual(answer(decodeModel(encodeModel(noise)), candidates), answer(noise, candidates));
 });
 
-test('trees are believed also where five servers take turns', () => {
+test('trees are used also where five servers take turns', () => {
   const turns = observePool({ rows: 600, seed: 5 }).map((row, i) => {
     const slowness = [1, 2, 16, 4, 8][i % 5]!;
     const input = { ...row.input, serverIp: `10.0.0.${i % 5}` };
@@ -189,7 +189,7 @@ test('a swap is seen by the next call, and taking a model away goes back to the 
   assert.equal(predictor.predict('m', columns, predicted), 'prior@1');
 });
 
-test('every protocol judges only rows that the model has not seen, and finds the pool predictable', () => {
+test('every protocol tests only rows that the model was not trained on, and finds the pool predictable', () => {
   const table = tabulate(observePool({ rows: 600, seed: 3, servers: [1, 1.1, 0.9] }));
   const options = { parameters: DEFAULT_TRAINING, onProgress: () => {} };
   const rowsOf = { random: 300, time: 180, prequential: 600, 'leave-load-out': 600, 'leave-server-out': 600 } as const;

@@ -1,6 +1,6 @@
 /**
  * Answers each call from the promoted version of its target model, and swaps versions between two calls. No call waits for a
- * swap. Large calls of llm-d, which are answered in slices, begin again after one (`llm-d/answer-rows.ts`).
+ * swap. Large calls of llm-d, which are answered in slices, start again after a swap (`llm-d/answer-rows.ts`).
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { realWorld, type World } from '../../world.ts';
@@ -16,9 +16,12 @@ import { createLiveModel, type LiveModel, type StatisticColumns } from './live-m
 import { createUntrainedModels } from './names/untrained-models.ts';
 
 export interface SwappablePredictor extends Predictor, BatchPredictor {
-  /** Serves this model from the next call on; undefined goes back to the prior. Weights, quantiles and histories stay; residuals of servers are computed again from the newest rows. */
+  /**
+   * Serves this model from the next call on; undefined goes back to the prior. Weights, quantiles and histories stay; residuals
+   * of servers are computed again from the newest rows.
+   */
   swap(targetModel: string, model: LatencyModel | undefined): void;
-  /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
+  /** Swaps in steps, between which calls are answered. Only one swap of a target model may run at a time. */
   swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;
   /** The live model of a target model; without a trained model, it starts from the prior. */
   live(targetModel: string): LiveModel;
@@ -30,9 +33,9 @@ export interface SwappablePredictor extends Predictor, BatchPredictor {
   list(): { readonly targetModel: string; readonly id: string }[];
 }
 
-/** No report may name it: a target model is never empty. */
+/** No report can name it, since the name of a target model is never empty. */
 export const SHARED_NAME = '';
-/** Most rows that are predicted at once, since evaluators keep room for the largest call. */
+/** The most rows that are predicted at once, since evaluators keep room for the largest call. */
 const ROWS_AT_ONCE = 4096;
 
 export function createPredictor(world: Pick<World, 'nowMs'> = realWorld): SwappablePredictor {

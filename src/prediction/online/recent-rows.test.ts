@@ -24,7 +24,7 @@ test('rows are bounded, and each server has one of each target before another ha
   assert.equal(new Set(list.map(({ key, target }) => `${key.server} ${target}`)).size, 8000);
 });
 
-test('of a server that is quiet four rows of a target stay, fewer where others observed it since', () => {
+test('four rows of a target stay of a quiet server, fewer if others observed it since', () => {
   const { rows, add, countOf } = openRows(4);
   const observeBusy = () => {
     for (let i = 0; i < 2 * NEWEST_ROWS; i++) add(3, 'ttft');

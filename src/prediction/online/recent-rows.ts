@@ -18,7 +18,7 @@ export interface RecentRow {
 }
 
 interface NumberedRow extends RecentRow {
-  /** Its number among the rows of its server and target that were added, from 1 on. */
+  /** Its number among all rows of its server and target that were added, from 1 on. */
   readonly number: number;
 }
 
@@ -31,18 +31,18 @@ export interface RowOwner {
 /** Times that another process observed at a server. */
 export interface OthersTimes {
   readonly events: number;
-  /** How many of the newest times of this process count as later. */
+  /** How many of this process's newest times count as later than these. */
   readonly later: number;
 }
 
-/** The newest rows are kept. */
+/** How many of the newest rows are kept. */
 export const NEWEST_ROWS = 1024;
 /**
- * Of older ones, a server keeps this many of each target, which are most of its fast mean. Times that other processes observed since
- * count too: a fault that is over there must not come back from here.
+ * Of older rows, this many are kept for each server and target; they make up most of its fast mean. Times that other processes
+ * observed since count among them, so that a replay does not bring back a fault that is over.
  */
 const ROWS_OF_SERVER = 4;
-/** In all, these are at most this many: the newest of each server and target come first, then the second of each, and so on. */
+/** The most older rows in all: the newest of each server and target come first, then the second of each, and so on. */
 const MOST_OLDER_ROWS = 8192;
 
 export interface RecentRows {
@@ -51,11 +51,11 @@ export interface RecentRows {
   countOthers(owner: RowOwner, times: OthersTimes): void;
   /** Oldest first. */
   list(): readonly RecentRow[];
-  /** Takes these in place of the rows that it has; the oldest comes first. */
+  /** Replaces all rows by these, oldest first. */
   replace(rows: readonly RecentRow[]): void;
 }
 
-/** Rows of a server whose number was given away are left out. */
+/** `list` leaves out rows of a server whose number was given to another server. */
 export function createRecentRows({ addressOf, capacity }: Pick<ServerIndex, 'addressOf' | 'capacity'>): RecentRows {
   let rows: NumberedRow[] = [];
   let keptCount = 0;
@@ -139,7 +139,7 @@ function createOwnerCounts(servers: number) {
       const owner = numberOf(of);
       const times = others.get(owner) ?? [];
       times.push({ after: own[owner]! - later, events });
-      // As many as a server keeps are enough to drop each row before them.
+      // ROWS_OF_SERVER later times are enough to drop every row before them.
       while (times.length > 1 && sumEvents(times.slice(1)) >= ROWS_OF_SERVER) times.shift();
       others.set(owner, times);
     },

@@ -1,4 +1,4 @@
-/** Replays the last observed times through a new version, whose residuals start again. */
+/** Replays the newest observed times through a new version, since residuals are relative to a version. */
 import { type Estimate, readEstimate } from '../model/slot-evaluator.ts';
 import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
@@ -16,7 +16,7 @@ export interface ReplayedParts {
   readonly table: SlotTable;
 }
 
-/** What the next model estimates for rows, by the key of the slot that answers them. */
+/** The next model's estimate for each row, with the key of the slot that answers it. */
 export type RowEstimates = Map<RecentRow, { readonly slot: string; readonly estimate: Estimate }>;
 
 /** Residuals are relative to the served model, so those of another model are dropped, and recent rows are replayed. */
@@ -47,7 +47,7 @@ function replayRows({ tracker, moments, table }: ReplayedParts, rows: readonly R
     rows.filter((row) => !isKnown(row)),
     { keyOf: (podType) => table.keyOf(podType), modelOf: (slot) => table.modelOf(slot), known },
   ));
-  // Between older rows others are missing, so the means that are replayed there are not those of the moment.
+  // Among older rows many are missing, so the means that are replayed there are not those of the moment.
   const since = moments.observedTimes - NEWEST_ROWS;
   for (const row of rows) {
     const { moment = -1, key, podType, target, observedMs } = row;
@@ -60,7 +60,7 @@ export interface EstimatedSlots {
   /** The key of the slot that answers for a pod type. */
   readonly keyOf: (podType: string) => string;
   readonly modelOf: (slot: string) => SlotModel;
-  /** Gets the estimates. */
+  /** The estimates are added to this map. */
   readonly known: RowEstimates;
 }
 

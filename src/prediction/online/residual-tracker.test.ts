@@ -25,5 +25,5 @@ test('a server twenty times slower than expected is followed all the way', () =>
   assert.ok(Math.abs(meanAfter(many(150, -slow)) + slow) < 0.15);
 });
 
-test('one request that stalled says no more than one that took e times as long', () =>
+test('one stalled request counts no more than one that took e times as long', () =>
   assert.equal(meanAfter([...many(30, 0), 5]), meanAfter([...many(30, 0), 1])));

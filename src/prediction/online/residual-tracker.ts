@@ -12,7 +12,7 @@ import type { Batch } from './slot-batch.ts';
 const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
 const SIGNAL_COUNT = SIGNALS.length;
 
-/** An expert begins with this, before a mean of residuals is added. */
+/** The prediction to which an expert adds a mean of residuals. */
 export type ResidualBase = 'physics' | 'trees';
 
 /** Returns the signal of a target and a base. Positions in the arrays of means follow from it alone. */
@@ -25,7 +25,10 @@ const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
 const SLOW = 1;
 
-/** In the mean of a server, the mean of its pod type counts as this many events. So does the mean of all pod types in that of one. */
+/**
+ * In the mean of a server, the mean of its pod type counts as this many events. In the mean of a pod type, so does that of all
+ * pod types.
+ */
 const SHRINKAGE = 1.5;
 /** In the fast mean of a server, its slow mean counts as this many events. */
 const FAST_SHRINKAGE = 0.5;
@@ -133,7 +136,7 @@ export interface SavedResiduals {
 
 export interface ResidualTrackerOptions {
   readonly maxServers: number;
-  /** Pod types are numbered below this; 0 stands for those without a number of their own. */
+  /** Pod types are numbered below this; 0 is shared by those without a number of their own. */
   readonly maxPodTypes: number;
 }
 
@@ -220,10 +223,10 @@ function addExpected(
   }
 }
 
-/** The slow mean of a group stands at `at`, and the fast one before it. */
+/** The slow mean of a group is at `at`, and the fast one right before it. */
 function readMean(means: Means, at: number, speed: Speed, parent: number): number {
   const slow = shrink(means, at, parent, SHRINKAGE);
-  // A fast mean is of few events: it is pulled to the slow one of the same server, not to other servers.
+  // A fast mean covers few events: it is shrunk to the slow mean of the same server, not to other servers.
   return speed === SLOW ? slow : shrink(means, at - SLOW + speed, slow, FAST_SHRINKAGE);
 }
 

@@ -53,7 +53,7 @@ function findServers(index: ServerIndex, columns: PredictColumns, into: Int32Arr
   for (let row = 0; row < count; row++) into[row] = index.find(source, serverIpStart[row]!, serverIpLength[row]!);
 }
 
-/** Each slot once. Most calls have one pod type. Pod types that no model knows share a slot. */
+/** Lists each slot once, since pod types that no model knows share a slot. Most calls have one pod type. */
 export function listSlots({ slots }: ResolvedCall): Iterable<LiveSlot> {
   return slots.length === 1 ? slots : new Set(slots);
 }

@@ -1,7 +1,7 @@
 /**
- * Turns what a live model has learned into the JSON that is saved for a restart, and back. These interfaces are the stored JSON. Older and newer
- * processes read each other's state, so some fields keep a name that the code does not use any more (`state`, `selector`,
- * `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
+ * Converts what a live model has learned into the JSON that is saved for a restart, and back. These interfaces are the stored
+ * JSON. Older and newer processes read each other's state, so some fields keep a name that the code does not use any more
+ * (`state`, `selector`, `trust`, `excessesMs`, `lateness`); the comment at the field has the present one.
  */
 
 import type { PredictionTarget } from '../schema/observation-table.ts';
@@ -48,7 +48,7 @@ export interface SavedTarget {
   /** The feedback delay. */
   readonly lateness?: number;
   readonly reportDelay?: number;
-  /** What corrects the learned quantiles, in units of the spread. Older releases did not write it. */
+  /** The corrections of the learned quantiles, in units of the spread. Older releases did not write it. */
   readonly learnedCorrections?: readonly number[];
 }
 
@@ -69,7 +69,7 @@ interface SavedRow extends Omit<RecentRow, 'key' | 'metrics' | 'isRestored' | 'b
   readonly metrics: readonly (number | null)[];
 }
 
-/** A live model learned this from reports. Slots are found by the keys under which they were saved. */
+/** The parts of a live model that learned from reports. Slots are found by the keys under which they were saved. */
 export interface LiveModelState {
   readonly podTypes: readonly string[];
   readonly tracker: ResidualTracker;
@@ -77,7 +77,7 @@ export interface LiveModelState {
   readonly slots: ReadonlyMap<string, Readonly<Record<PredictionTarget, TargetPredictor>>>;
 }
 
-/** Further ones are saved with their servers, which are written in steps. */
+/** How many of the newest rows are saved in one list. Older ones are saved with their servers, which are written in steps. */
 const SAVED_ROWS = 512;
 
 export function saveLiveModel(state: LiveModelState): SavedLiveModel {
@@ -143,7 +143,7 @@ function saveServerRows(rows: readonly RecentRow[]): SavedServerRow[] {
   });
 }
 
-/** The means of the residuals of each server, without what else is known of it. */
+/** Yields the mean residuals of each server, without its other state. */
 export function* listServerMeans(
   tracker: ResidualTracker,
 ): Generator<Pick<SavedServer, 'address' | 'means'> & { readonly server: number }> {
@@ -190,7 +190,10 @@ function createRowReader({ podTypes, tracker: { servers } }: LiveModelState) {
   };
 }
 
-/** A process that lost touch restores while it serves: its own rows stay, and those that it saved itself are in the state too. */
+/**
+ * A process that was cut off from the database restores while it serves. Its own rows stay; those that it had saved are in the
+ * state too, and are not added twice.
+ */
 function replaceRestored(recent: RecentRows, restored: readonly RecentRow[]): void {
   const own = recent.list().filter(({ isRestored }) => !isRestored);
   const known = new Set(own.map(describeRow));
@@ -203,7 +206,7 @@ function describeRow({ key, podType, metrics, target, observedMs }: RecentRow): 
 
 function restoreTarget(target: TargetPredictor | undefined, saved: SavedTarget): void {
   if (target === undefined) return;
-  // Before the quantiles and the weights: both scale by it how many events they count.
+  // Delays come first: quantiles and weights scale the number of their events by them.
   target.intervals.delays.feedbackDelay = saved.lateness ?? 0;
   target.intervals.delays.reportDelay = saved.reportDelay ?? 0;
   target.intervals.ofSlot.restore(saved.quantiles);

@@ -1,6 +1,6 @@
 /**
- * Lists the servers that have lately been slower or faster than the served version expects. Predictions include the mean
- * residual of each server already, so the errors of predictions do not show such a change, and the mean residual does.
+ * Lists the servers that have lately been slower or faster than the served version expects. Predictions include the mean residual
+ * of each server already, so the errors of predictions do not show such a change; the mean residual does.
  */
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { readSlowResidual } from './residual-tracker.ts';

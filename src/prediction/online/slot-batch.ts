@@ -25,7 +25,7 @@ export function createBatch(capacity: number): Batch {
   };
 }
 
-/** The experts predict this together for a batch, in its order. The arrays are reused from batch to batch. */
+/** The joint prediction of all experts for a batch, in its order. The arrays are reused from batch to batch. */
 export interface Mixture {
   /** The logarithm of the factor by which each expert multiplies physics: row after row, one entry for each expert. */
   readonly expertLogFactors: Float64Array;

@@ -1,4 +1,4 @@
-/** Decides which slot answers a pod type, opens it when a call first needs it, and swaps the trained model behind it. */
+/** Decides which slot answers a pod type, opens it when a call first needs it, and swaps its trained model. */
 import type { LatencyModel } from '../model/model.ts';
 import type { SlotEvaluator } from '../model/slot-evaluator.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
@@ -24,7 +24,7 @@ export interface SlotTable {
   find(podType: string, count: number): LiveSlot;
   /** The key of the slot that answers for this pod type. */
   keyOf(podType: string): string;
-  /** The model of a slot, which is opened if need be. */
+  /** The model of a slot, which is opened if it is not open. */
   modelOf(key: string): SlotModel;
   /** Opens the slot of a key. One that answers for no pod type is closed at the next swap. */
   ensure(key: string): void;
@@ -33,14 +33,14 @@ export interface SlotTable {
    * no pod type any more are closed. A caller that stops early leaves the old model in place.
    */
   prepareSwap(next: LatencyModel, onPrepared?: (next: PreparedModel) => Iterable<void>): Generator<void, void>;
-  /** Calls the listener with the keys of the slots that a swap closes. Returns what ends that. */
+  /** Calls the listener with the keys of the slots that a swap closes. Returns a function that removes the listener. */
   onClose(listener: (keys: ReadonlySet<string>) => void): () => void;
 }
 
 /** The next model, before it answers. */
 export interface PreparedModel {
   readonly keyOf: (podType: string) => string;
-  /** Valid until another server may have got a number. */
+  /** Valid only until another server is registered. */
   readonly modelOf: (key: string) => SlotModel;
 }
 
@@ -78,7 +78,7 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     return slot;
   }
 
-  /** The prepared evaluator of a slot; a new one if a call has meanwhile used it up or needs a larger one. */
+  /** The prepared evaluator of a slot; a new one if a call has taken it meanwhile or needs a larger one. */
   function takeEvaluator(key: string, count: number): SlotEvaluator {
     const prepared = ready.get(key);
     ready.delete(key);
@@ -133,7 +133,7 @@ function readPrepared(
   };
 }
 
-/** The open slots by their keys, and who wants to know of those that are closed. */
+/** Keeps the open slots by their keys, and the listeners that are called when slots are closed. */
 function createOpenSlots() {
   const slots = new Map<string, LiveSlot>();
   const listeners = new Set<(keys: ReadonlySet<string>) => void>();
@@ -153,7 +153,7 @@ function createOpenSlots() {
 
 /** Registers the servers and pod types that the model knows, before the first of their requests. */
 function registerOffsets({ pooled, slots }: LatencyModel, { tracker, podTypes }: SlotTableOptions): void {
-  // The trees of one target ask for the offsets of the other too, which an import may have replaced.
+  // Trees take the offsets of both targets as inputs. `slotOffsets` still has those of a target that an import replaced.
   for (const { ttft, tpot } of [pooled, ...slots.values()])
     for (const { offsets, slotOffsets } of [ttft, tpot].filter((target) => target !== undefined))
       for (const each of new Set([offsets, ...Object.values(slotOffsets ?? {})])) {

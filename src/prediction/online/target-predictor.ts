@@ -1,5 +1,6 @@
 /**
- * Predicts one target (TTFT or TPOT) of one slot from the model's estimates and later reports. It mixes the experts
+ * Predicts one target (TTFT or TPOT) of one slot, and learns from each observed time. It then updates the mean residuals, the
+ * weights of the experts and the intervals. A prediction starts from the model's estimates: it mixes the experts
  * (`expert-weights.ts`), adds server offsets, raises TTFT to the bound of a stalled queue, and computes the interval around it
  * (`intervals/`). Layers 3 and 4 of docs/how-it-works/prediction.md. Each step loops over all rows of a batch, since calls for
  * each row would cost several times the arithmetic.
@@ -75,7 +76,7 @@ export interface ForecastOptions {
   readonly mixture: Mixture;
   /** The weights of the experts, if not those of the server now. */
   readonly weights?: readonly number[] | undefined;
-  /** The interval is as of this earlier moment. */
+  /** The earlier state that the interval is computed with, if not the present one. */
   readonly asOf?: DatedState | undefined;
 }
 
@@ -170,7 +171,7 @@ function readBound({ queueBounds }: Batch, { timesMs }: Mixture): ForecastBound 
   return { leastMs: queueBounds.leastMs[0]!, predictedMs: timesMs[0]! };
 }
 
-/** Observes the residuals of both bases of one time at a server. */
+/** Observes the residuals of one time at a server, of both bases: physics and trees. */
 function createResidualObserver(tracker: ResidualTracker, signals: BaseSignals) {
   return (key: ServerKey, residuals: Readonly<Record<ResidualBase, number>>, certainty: number): void => {
     tracker.observe(key, signals.physics, { residual: residuals.physics, certainty });
@@ -227,7 +228,7 @@ function describeForecast(
 
 /**
  * Moves a forecast to another model. Its experts and the residuals are those of the new model, since the residuals of one model
- * say nothing about another; the median and the quantiles in milliseconds stay as they were promised.
+ * say nothing about another; the median and the quantiles in milliseconds stay as they were predicted.
  */
 export function renewForecast({ medianMs, interval }: TargetForecast, renewed: TargetForecast): TargetForecast {
   return { ...renewed, medianMs, interval: translateInterval(interval, renewed.interval) };

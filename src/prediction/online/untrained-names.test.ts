@@ -42,7 +42,7 @@ test('a name that is predicted keeps its live model', () => {
   assert.deepEqual(forgotten, ['other 1']);
 });
 
-test('names with a training take no place, until it is taken away', () => {
+test('names with a trained version take no place, until it is removed', () => {
   const { world, predictor, forgotten } = openFullPredictor();
   for (let i = 0; i < 10; i++) predictor.swap(`other ${i}`, createPriorModel());
   for (let i = 0; i < 10; i++) assert.equal(hasOwn(predictor, `new ${i}`), true);

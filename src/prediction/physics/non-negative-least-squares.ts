@@ -30,8 +30,8 @@ export function addEquation(
 const TOLERANCE = 1e-10;
 
 /**
- * The non-negative x nearest to solving Ax = b: the active-set method of Lawson & Hanson 1974, chapter 23 (NNLS), on
- * the normal equations. Columns that are zero, or that repeat others, get 0 instead of breaking the solution.
+ * Returns the non-negative x with the least squared error of Ax = b: the active-set method of Lawson & Hanson 1974, chapter 23
+ * (NNLS), on the normal equations. Columns that are zero, or that repeat others, get 0 instead of breaking the solution.
  */
 export function solveNonNegative(equations: NormalEquations): Float64Array {
   const { size } = equations;
@@ -39,7 +39,8 @@ export function solveNonNegative(equations: NormalEquations): Float64Array {
   const solution = new Float64Array(size);
   const passive = new Set<number>();
   const barred = new Set<number>();
-  // Each round lets one column in; 3n rounds suffice in practice, and the bound makes rounding harmless.
+  // Each round lets one column in, and 3n rounds suffice in practice. The bound also ends a loop that rounding errors would keep
+  // going.
   for (let round = 0; round < 3 * size; round++) {
     const entering = findSteepest(gram, moment, solution, (column) => passive.has(column) || barred.has(column));
     if (entering === undefined) break;
@@ -53,7 +54,7 @@ export function solveNonNegative(equations: NormalEquations): Float64Array {
   return solution.map((value, column) => (lengths[column]! > 0 ? value / lengths[column]! : 0));
 }
 
-/** Scales to columns of unit length, so that tokens squared and ratios compare; also fills the upper half. */
+/** Scales to columns of unit length, so that squared tokens and ratios are comparable; also fills the upper half. */
 function scaleColumns({ size, gram, moment }: NormalEquations): {
   readonly gram: Float64Array;
   readonly moment: Float64Array;
@@ -106,7 +107,7 @@ function settle(gram: Float64Array, moment: Float64Array, solution: Float64Array
   return true;
 }
 
-/** Moves as far as no value turns negative, and drops the columns that reach 0. */
+/** Moves towards the target as far as no value turns negative, and drops the columns that reach 0. */
 function stepTowards(
   solution: Float64Array,
   columns: readonly number[],

@@ -138,7 +138,7 @@ test('fitPhysics() leaves out rows without a time, and is not moved far by a sta
   });
 });
 
-test('fitPhysics() is not bent by a row that cannot be: two billion tokens in 3 ms', () => {
+test('fitPhysics() is not distorted by an impossible row: two billion tokens in 3 ms', () => {
   const observed = predict(createPriorPhysics('ttft'), typical);
   const clean = predict(fitPhysics('ttft', typical, observed), typical);
   const withMistake: LoadColumns = {
@@ -155,8 +155,8 @@ test('fitPhysics() is not bent by a row that cannot be: two billion tokens in 3 
   });
 });
 
-test('fitPhysics() for tpot does not take a queue for a longer step, once prompts fill the step', () => {
-  // A step has room for 8,192 prompt tokens and a batch of 8: what it takes has a ceiling, whatever waits.
+test('fitPhysics() for tpot does not expect longer steps from a longer queue, once prompts fill the step', () => {
+  // A step has room for 8,192 prompt tokens and a batch of 8: its duration has a ceiling, whatever waits.
   const stepMs = (running: number, inflight: number) =>
     12 + 0.4 * Math.min(8, running) + 20 * Math.min(1, inflight / 8192);
   const queueing = (waiting: number): LoadColumns => {

@@ -15,14 +15,14 @@ import {
 } from './terms.ts';
 
 /**
- * Time as a sum of terms with coefficients of 0 or more: sane before anything was seen, never falling as load rises,
- * and it extrapolates. The trees correct it.
+ * Predicts a time as a sum of terms with coefficients of 0 or more. So it is plausible before any observation, never falls as
+ * load rises, and extrapolates. The trees correct it.
  */
 export interface PhysicsModel {
   readonly target: PhysicsTarget;
-  /** Milliseconds a unit of each term. */
+  /** The price of each term: milliseconds per unit. */
   readonly coefficients: Float64Array;
-  /** No prediction is below, so that logarithms exist. */
+  /** The smallest prediction, above 0 so that logarithms exist. */
   readonly floorMs: number;
 }
 
@@ -38,7 +38,7 @@ export interface FitPhysicsOptions {
 const PRIOR_WEIGHT = 8;
 const ROUNDS = 6;
 const MAX_LOG_RATIO = Math.log(1000);
-/** Log errors beyond count linearly: a stalled request says little about the load. */
+/** Log errors beyond this count linearly: a stalled request says little about the load. */
 const HUBER_DELTA = 0.7;
 /** A microsecond and eleven days: no request takes less or more. */
 const LEAST_MS = 1e-3;
@@ -121,12 +121,15 @@ function listTerms(target: PhysicsTarget, load: LoadColumns, count: number): Flo
   });
 }
 
-/** A row a thousand times off the scaled prior is an error of its writer, and with a huge load it would bend the fit. */
+/**
+ * A row that differs from the scaled prior by a factor of more than a thousand is a reporting error. With a huge load it would
+ * distort the fit.
+ */
 function isPossible({ terms, observedMs }: Row, prior: Float64Array): boolean {
   return Math.abs(Math.log(observedMs / multiply(prior, terms))) <= MAX_LOG_RATIO;
 }
 
-/** The prior, faster or slower as a whole as the data say, as observations of typical loads. */
+/** Scales the whole prior by one factor to match the data, and returns it as observations of typical loads. */
 function scalePrior(
   target: PhysicsTarget,
   data: readonly Row[],
@@ -154,7 +157,7 @@ interface TypicalLoad {
 
 const typicalLoads = new Map<PhysicsTarget, TypicalLoad>();
 
-/** Made once: every fit needs it. */
+/** Cached, since every fit needs it. */
 function typicalOf(target: PhysicsTarget): TypicalLoad {
   const known = typicalLoads.get(target);
   if (known !== undefined) return known;

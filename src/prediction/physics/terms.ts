@@ -14,7 +14,7 @@ export type PhysicsTarget = 'ttft' | 'tpot';
 
 interface Term {
   readonly name: string;
-  /** Milliseconds a unit, before anything was observed: a mid-size model on one data-centre GPU. */
+  /** The price in milliseconds per unit before any observation: that of a mid-size model on one data-centre GPU. */
   readonly prior: number;
   readonly add: AddTerm;
 }
@@ -43,8 +43,8 @@ const effectiveTokens: AddTerm = ({ inputTokenLength, prefixCacheScore }, price,
     sums[row]! += price * (Math.max(0, 1 - prefixCacheScore[row]!) * inputTokenLength[row]!);
 };
 /**
- * Rises to 1, and is half of that at `half`. A step of a server has a budget of prompt tokens: once prompts fill it,
- * more of them wait without making it longer, and TPOT no longer rises with the queue.
+ * Rises to 1, and is half of that at `half`. A step of a server has a budget of prompt tokens: once prompts fill it, more of them
+ * wait without making the step longer, and TPOT no longer rises with the queue.
  */
 const levellingOff =
   (name: keyof LoadColumns, half: number): AddTerm =>
@@ -121,7 +121,7 @@ export function sumTerms(
     if (prices[term] !== 0) terms[term]!.add(load, prices[term]!, sums, count);
 }
 
-/** The terms of the first `count` rows, one column a term. */
+/** Returns the terms of the first `count` rows, one column for each term. */
 export function readTerms(target: PhysicsTarget, load: LoadColumns, count: number): Float64Array[] {
   return TERMS[target].map(({ add }) => {
     const values = new Float64Array(count);
@@ -130,7 +130,7 @@ export function readTerms(target: PhysicsTarget, load: LoadColumns, count: numbe
   });
 }
 
-/** Loads from idle to full, in every combination: where the prior speaks while data do not. */
+/** Returns loads from idle to full, in every combination: the prior counts as observations at these. */
 export function createTypicalLoad(): LoadColumns {
   const combinations = [100, 1000, 8000].flatMap((tokens) =>
     [0, 0.8].flatMap((prefix) =>

@@ -1,15 +1,16 @@
 /**
- * Decides which rows of zeros ask about an idle server, and not about one whose load the caller does not know.
+ * Decides which rows of zeros describe an idle server; in all others, the caller does not know the load.
  *
  * A question is a server and a request: `server_ip`, `pod_type`, `input_token_length` and `prefix_cache_score`. A row of zeros
- * means an idle server behind a row of the same question that brings a load, and in the second half of a call of a router
- * (docs/how-to/route.md). All other rows of zeros are without a load, those of a candidate that is listed twice too.
+ * describes an idle server if it comes after a row of the same question that has a load, or in the second half of a call of a
+ * router (docs/how-to/route.md). All other rows of zeros lack the load, also those of a candidate that is listed twice.
  */
 import type { PredictColumns } from '../schema/columns.ts';
 
 /**
- * How many rows come before those that ask about idle servers. In a call of a router these are half of its rows: they repeat the
- * questions of the first half in the same order, with zeros. Rows of one server alone are duplicates: a router need not choose there.
+ * Returns how many rows come before those that describe idle servers. In a call of a router these are half of its rows: they
+ * repeat the questions of the first half in the same order, with zeros. Rows of one server alone are duplicates: a router need
+ * not choose there.
  */
 export function countLoadedRows(columns: PredictColumns, servers: Int32Array): number {
   const half = columns.count / 2;
@@ -20,7 +21,7 @@ export function countLoadedRows(columns: PredictColumns, servers: Int32Array): n
   return first.every(isRepeated) ? half : columns.count;
 }
 
-/** Returns a function that must be called for each row in turn: true when the first row of its question brings a load. */
+/** Returns a function that must be called for each row in turn: true if the first row of its question has a load. */
 export function createLoadedQuestions(columns: PredictColumns, servers: Int32Array): (row: number) => boolean {
   const { podType, inputTokenLength, prefixCacheScore } = columns;
   const loaded = new Map<string, boolean>();

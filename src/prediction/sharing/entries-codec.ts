@@ -1,6 +1,6 @@
 /**
- * Encodes a row of the log, which has what one process learned in a second. A row is a JSON header with names and lengths, then
- * the sums as 32-bit floats. The writer applies the rounded values of the row too, so that all processes have the same sums.
+ * Encodes a row of the shared log: what one process learned in about a second. A row is a JSON header with names and lengths,
+ * then the sums as 32-bit floats. The writer applies the rounded values of the row too, so that all processes have the same sums.
  */
 import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { GroupEntry, ModelEntries } from './shared-group.ts';
@@ -17,7 +17,7 @@ export interface SharedChunk {
   readonly sinceMs: number;
 }
 
-/** How many sums there are, and how many residuals in units of the spread, as logarithms and in milliseconds. */
+/** The number of sums, and the numbers of residuals in units of the spread, as logarithms, and in milliseconds. */
 type Lengths = [sums: number, scaled: number, logRatios: number, excesses: number];
 type EntryHeader = [
   kind: number,
@@ -70,7 +70,7 @@ function listFloats({ sums, residuals }: GroupEntry): number[] {
   return [...sums, ...residuals.scaled, ...residuals.logRatios, ...residuals.excessesMs];
 }
 
-/** Without the groups that this release does not know. */
+/** Decodes a row, without the groups that this release does not know. */
 export function decodeChunk(bytes: Uint8Array): SharedChunk {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const floatsStart = LENGTH_BYTES + view.getUint32(0, true);

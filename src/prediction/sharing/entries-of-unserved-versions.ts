@@ -1,4 +1,4 @@
-/** Holds what was learned about a version that this process does not serve yet. */
+/** Holds mean residuals that other processes share for a version that this process does not serve yet. */
 import type { World } from '../../world.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import type { GroupEntry, ModelEntries } from './shared-group.ts';

@@ -5,7 +5,7 @@ import { createLiveModel } from '../online/live-model.ts';
 import { createPredictColumns } from '../schema/columns.ts';
 import { readLiveState, writeLiveState } from './live-state-store.ts';
 
-test('what is known of a thousand servers is written in turns, between which calls are answered', async () => {
+test('the state of a thousand servers is encoded in several turns of the event loop, between which calls are answered', async () => {
   const live = createLiveModel(createPriorModel());
   const columns = createPredictColumns(1);
   columns.count = 1;

@@ -12,8 +12,8 @@ const saveStateSql = statement(
    WHERE live_states.sequence <= excluded.sequence`,
 );
 const IS_TRAINED = 'EXISTS (SELECT 1 FROM models m WHERE m.name = s.target_model)';
-// Lists the states of all trained models, of as many others as have a live model of their own (MOST_UNTRAINED), and the one that
-// the rest share.
+// Lists the states of all trained models, of as many untrained ones as can have a live model of their own (MOST_UNTRAINED), and
+// the state that the rest share.
 const listStatesSql = statement<{ target_model: string; sequence: number; content: string }>(
   'live-state-list',
   `SELECT target_model, sequence, content FROM live_states s WHERE s.target_model = $1 OR ${IS_TRAINED}
@@ -67,7 +67,7 @@ export interface SavedAt {
   readonly isTrained: boolean;
 }
 
-/** When each state was saved last, and the row of the log up to which it goes. */
+/** Lists when each state was saved last, and the last row of the log that is part of it. */
 export async function listSavedStates(store: Store): Promise<ReadonlyMap<string, SavedAt>> {
   const rows = await store.read(listSavedSql);
   return new Map(
@@ -78,7 +78,7 @@ export async function listSavedStates(store: Store): Promise<ReadonlyMap<string,
   );
 }
 
-/** As many names without a trained version have a state of their own that a restart reads: callers may send any name. */
+/** A restart reads at most this many states of names without a trained version, since callers may send any name. */
 const MOST_UNTRAINED = 256;
 
 /** Deletes states that a restart would not read, unless they were saved again since they were listed. */
@@ -91,10 +91,10 @@ export async function deleteUnreadStates(store: Store, saved: ReadonlyMap<string
   );
 }
 
-/** Writing this many servers takes about a millisecond; then calls are answered. */
+/** Encoding this many servers takes about a millisecond; after them, waiting calls are answered. */
 const SERVERS_AT_ONCE = 32;
 
-/** Calls are answered meanwhile: a server that is reported during the write is stored at the next one. */
+/** Answers calls meanwhile; a server that is first reported during the encoding is stored at the next save. */
 export async function writeLiveState({ servers, ...rest }: SavedLiveModel): Promise<string> {
   const lines = [JSON.stringify(rest)];
   for (const server of servers) {

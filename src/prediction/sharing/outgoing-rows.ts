@@ -1,4 +1,4 @@
-/** Queues the rows that this process appends to the log, each once. Each is appended once, even after a retry. */
+/** Queues the rows that this process appends to the log. Each is appended once, even after a retry. */
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
 import { encodeChunk, type SharedChunk } from './entries-codec.ts';

@@ -17,16 +17,16 @@ export interface SharedGroupIndex {
   ensure(name: GroupName): SharedGroup;
   /** The groups that an event changes. */
   listOfEvent(event: ObservedEvent): readonly SharedGroup[];
-  /** Must be called when a target is predicted otherwise, because its means of residuals then begin again. */
+  /** Must be called when the predictions of a target change (a new version or prior), since its mean residuals then begin again. */
   resetMeans(target: PredictionTarget): void;
-  /** Must be called when the index is no longer used: the live model would keep it. */
+  /** Must be called when the index is no longer used: the listeners of the live model would keep it in memory. */
   close(): void;
 }
 
-/** Reports may name any pod type. Lists that are forgotten are made again. */
+/** The most cached lists of groups, since reports may name any pod type. Dropped lists are made again. */
 export const MAX_EVENT_KEYS = 65_536;
 
-/** `onRemove` gets the groups of a server that is forgotten, and of a slot that is closed. */
+/** `onRemove` is called with each group of a server that is forgotten, or of a slot that is closed. */
 export function createSharedGroupIndex(
   { learning, servers }: LiveModel,
   onRemove: (group: SharedGroup) => void,

@@ -16,14 +16,14 @@ import {
   type SumGroup,
 } from './sum-groups.ts';
 
-/** The events of one process add this to one group. */
+/** The amounts that events of one process add to one group. */
 export interface GroupEntry extends AddedEvents {
   readonly name: GroupName;
   readonly sums: Float32Array;
   readonly residuals: Residuals | undefined;
 }
 
-/** The events of one process add this to a model. Means of residuals count for this version of it only. */
+/** The amounts that events of one process add to a model. Mean residuals apply to this version of it only. */
 export interface ModelEntries {
   readonly version: string;
   readonly entries: readonly GroupEntry[];
@@ -83,7 +83,10 @@ function emptyBase(group: SumGroup): GroupBase {
 /** A sum of certainties is rounded to this fraction: few digits in the row, and no visible error in predictions. */
 const CERTAINTY_UNITS = 1e6;
 
-/** The entry for the log: what the unsent events have added, which is the served sums minus the decayed base. Must not be called while an earlier entry is in `sent`. */
+/**
+ * Returns the entry for the log, with the amounts that the unsent events have added: the served sums minus the decayed base. Must
+ * not be called while an earlier entry is in `sent`.
+ */
 export function takeEntry(shared: SharedGroup): GroupEntry {
   const { group, name } = shared;
   const { events } = shared.unsent;
@@ -112,7 +115,7 @@ export function mergeOwnEntry(shared: SharedGroup, entry: GroupEntry): void {
   if (base.residuals !== undefined) group.residuals?.write(base.residuals, 0);
 }
 
-/** Adds an entry of another process to the base. What is on top counts as later, so its events decay what was added. */
+/** Adds an entry of another process to the base. Events on top of the base count as later, so they decay the added amounts. */
 export function mergeEntryOfOther(shared: SharedGroup, entry: GroupEntry): void {
   const { group } = shared;
   const served = group.read();

@@ -25,7 +25,7 @@ async function openProcesses(count: number, open: () => Promise<Store>): Promise
   return processes;
 }
 
-/** One request at each server, and one at a server of which nothing is known. */
+/** One request at each server, and one at an unknown server. */
 const INPUTS = [...Array(4).keys()].map((server) => ({
   ...observePool({ rows: 1, seed: 9 })[0]!.input,
   serverIp: `10.0.0.${server}`,
@@ -40,7 +40,7 @@ async function settle(processes: readonly SharingProcess[]): Promise<void> {
   for (const each of processes) await each.applyNewRows();
 }
 
-/** What medians do not show: the corrections of upper quantiles. */
+/** The corrections of upper quantiles, which medians do not show. */
 function listCorrections({ predictor }: SharingProcess): number[] {
   return [...predictor.live('m').learning.slots.values()].flatMap((slot) =>
     PREDICTION_TARGETS.flatMap((target) => {
@@ -92,7 +92,7 @@ forEachEngine('what a process observes counts at once, and is not counted twice 
     for (const [i, value] of predictAll(shared).entries())
       assert.ok(Math.abs(value / expected[i]! - 1) < 1e-4, `${value} instead of ${expected[i]}`);
     await shared.share();
-    // When a row was taken up, quantiles are sorted and servers weighed again, and else after some events.
+    // When a row is applied, quantiles are sorted and servers weighted again; otherwise only after some events.
     for (const { ttft, tpot } of alone.predictor.live('m').learning.slots.values())
       for (const { intervals, weights } of [ttft, tpot]) {
         intervals.ofSlot.replace(intervals.ofSlot.save(), 0);

@@ -20,7 +20,7 @@ export interface SharedLearning {
   applyNewRows(): AsyncIterable<AppliedRow>;
   /** Rows were deleted before they were applied here: a saved state, which has them, must be restored. */
   readonly hasLostRows: boolean;
-  /** Appends a row with what was observed here after the last row; false when there was nothing. */
+  /** Appends a row with what was observed here after the last row. Returns false if there was nothing to append. */
   append(): Promise<boolean>;
   /** The newest row of the log that is part of the served models. */
   readonly sequence: number;
@@ -43,7 +43,7 @@ export interface AppliedRow {
   /** The time from the first of its events until this process applied the row, by the clocks of two processes. */
   readonly delayMs: number;
   readonly targetModels: readonly string[];
-  /** Why the row, or the rest of it, was passed over. */
+  /** Why the row, or the rest of it, was skipped. */
   readonly failure?: unknown;
 }
 
@@ -53,7 +53,7 @@ export interface SharedLearningDependencies {
   readonly predictor: SwappablePredictor;
 }
 
-/** Most entries of one row, enough for about a thousand servers. Others follow in the next row. */
+/** The most entries of one row, enough for about a thousand servers. Others follow in the next row. */
 export const MAX_ENTRIES = 4000;
 
 export function createSharedLearning({ store, world, predictor }: SharedLearningDependencies): SharedLearning {
@@ -80,7 +80,8 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       for (let rows = await reader.readNext(); rows.length > 0; rows = await reader.readNext())
         for (const row of rows) {
           const applied = await applyRow({ models, world }, row, row.process === outgoing.process);
-          // The row counts as applied after a failure too: no process could go on, or start, behind a row that it cannot read.
+          // The row counts as applied after a failure too: otherwise no process could continue, or start, past a row that it
+          // cannot read.
           reader.sequence = row.sequence;
           for (const name of applied.targetModels) touched.add(name);
           yield applied;
@@ -100,7 +101,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       return reader.hasLostRows;
     },
     countPending: () => models.countPending(),
-    // One that has given way meanwhile has nothing to save.
+    // A name that has lost its live model meanwhile has nothing to save.
     save: (names) =>
       names.filter(isLive).map((targetModel) => {
         const shared = models.open(targetModel);
@@ -116,7 +117,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
   };
 }
 
-/** Where this process is in the log. */
+/** The position of this process in the log. */
 function createLogReader(store: Store) {
   const reader = {
     sequence: 0,
@@ -206,7 +207,7 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       for (const shared of models.values()) shared.close();
       models.clear();
       restoredTo.clear();
-      // The newest come first, and shall be the last to give way.
+      // The list begins with the newest states. They are opened last, so that they are the last to give way to other names.
       for (const { targetModel, saved, sequence } of states.toReversed()) {
         const live = predictor.live(targetModel);
         if (predictor.liveNameOf(targetModel) !== targetModel) continue;

@@ -5,13 +5,13 @@
 import { type BoundStatement, type SqlValue, type Store, statement } from '../../database/store.ts';
 import { SWEEP_BATCH } from '../../database/sweep.ts';
 
-// Not for a row that was committed before, though its answer was lost: a number without a row looks like a row that was deleted.
+// Not advanced for a row that was committed before its answer was lost: a number without a row would look like a deleted row.
 const advanceClockSql = statement(
   'shared-clock-advance',
   `UPDATE shared_clock SET sequence = sequence + 1
    WHERE NOT EXISTS (SELECT 1 FROM shared_log WHERE process = $1 AND number = $2)`,
 );
-// Such a row is left as it is.
+// A row that was committed before stays as it is.
 const appendRowSql = statement(
   'shared-log-append',
   `INSERT INTO shared_log (sequence, process, number, written_at_ms, content)
@@ -61,12 +61,12 @@ export async function appendToLog(store: Store, { process, number, nowMs, conten
     { statement: advanceClockSql, parameters: [process, number] },
     { statement: appendRowSql, parameters },
   ];
-  // A process that stops before its commit would keep the row of the clock locked, and no other one could append. A retry waits for
-  // its first transaction, which the server may still run, before it looks for the row.
+  // One trip: a process that stops between two trips would keep the row of the clock locked, and no other process could append.
+  // One turn: a retry waits for its first transaction, which the server may still run, before it looks for the row.
   await store.writeAll(statements, { inOneTrip: true, turn: 'shared log' });
 }
 
-/** The next rows after this one, a few at a time. */
+/** Lists the next rows after this one, at most 32. */
 export async function listLogRows(store: Store, after: number): Promise<LogRow[]> {
   return await store.read(listRowsSql, [after]);
 }
@@ -76,7 +76,10 @@ export async function readLogEnds(store: Store): Promise<LogEnds> {
   return ends ?? { first: 1, last: 0 };
 }
 
-/** The oldest rows, up to this one, that were written before this time: one batch. A process writes far fewer between two calls. */
+/**
+ * Deletes one batch of the oldest rows, up to `upTo`, that were written before `beforeMs`. A process writes far fewer between two
+ * calls.
+ */
 export async function deleteLogRows(store: Store, upTo: number, beforeMs: number): Promise<void> {
   await store.write(deleteRowsSql, [upTo, beforeMs, SWEEP_BATCH]);
 }

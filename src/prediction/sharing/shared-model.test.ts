@@ -84,7 +84,7 @@ function exchange(appending: readonly Process[], all: readonly Process[]): void 
       for (const to of all) for (const _ of to.shared.apply(entries, to === from));
 }
 
-test('a promotion does not bring back a fault of a server that is over since, as another process observed', () => {
+test('a promotion does not bring back a fault of a server that is over, as another process observed', () => {
   for (const isFirst of [true, false]) {
     const [slow, well] = [openProcess(), openProcess()];
     const all = [slow, well];

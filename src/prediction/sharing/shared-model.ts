@@ -1,7 +1,7 @@
 /**
  * Shares one live model among processes, as groups of sums. `take` returns what this process has observed and the others do not
- * know. `apply` changes the bases by the entries of a row, in the same order in all processes, and keeps on top what is in no
- * row yet. Calls to Predict are not involved: they read what is served.
+ * know yet. `apply` adds the entries of a row to the bases, in the same order in all processes, and keeps events that are in no
+ * row yet on top. Calls to Predict are not involved: they read the served sums.
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
@@ -30,8 +30,9 @@ export interface SharedModel {
   /** Must be called before the live model observes a time of this certainty. */
   beforeObserve(event: ObservedEvent, certainty: number): void;
   /**
-   * Takes what was observed here and not taken before, of at most `limit` groups: one element for each version that their means count
-   * for. Both targets have the same one unless a prior answers one of them. A group is taken again only when its last entry is applied.
+   * Takes the events that were observed here and not taken before, of at most `limit` groups. Returns one element for each
+   * version that mean residuals are relative to; both targets have the same one unless a prior answers one of them. A group is
+   * taken again only after its last entry was applied.
    */
   take(limit: number): ModelEntries[];
   /** `isOwn`: the entries were taken in this process. Runs in steps, between which calls may be answered. */
@@ -54,7 +55,10 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
   const unserved = createEntriesOfUnservedVersions(world);
   const followed = { ttft: live.learning.basisOf('ttft'), tpot: live.learning.basisOf('tpot') };
 
-  /** After a swap, the means of what is predicted otherwise begin again. With a thousand servers, those of one target take about 2 ms. */
+  /**
+   * After a swap, the means of targets whose predictions changed begin again. With a thousand servers, those of one target take
+   * about 2 ms.
+   */
   function followSwap(targets = PREDICTION_TARGETS): void {
     for (const target of targets) {
       const basis = live.learning.basisOf(target);
@@ -108,7 +112,10 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
   };
 }
 
-/** Counts times that another process observed at a server. Its entries of means may be of times that it replayed. */
+/**
+ * Counts times that another process observed at a server. Entries of means are not counted, since they may be of times that the
+ * process replayed.
+ */
 function countOthers({ learning, servers }: LiveModel, { name, sent, unsent }: SharedGroup, events: number): void {
   if (name.kind !== 'server') return;
   const address = Buffer.from(name.server);

@@ -10,7 +10,7 @@ export function createSharingMetrics(metrics: Metrics, learning: Counted): (row:
   const registers = [metrics];
   new Gauge({
     name: 'trivet_prediction_shared_sequence',
-    help: 'The last row of the log of what processes have learned that this process has taken up. Processes with the same number and nothing pending answer alike.',
+    help: 'The last row of the shared log (what processes have learned) that this process has applied. Processes with the same number and nothing pending give the same answers.',
     registers,
     collect() {
       this.set(learning.sequence);
@@ -26,7 +26,7 @@ export function createSharingMetrics(metrics: Metrics, learning: Counted): (row:
   });
   const rows = new Counter({
     name: 'trivet_prediction_shared_rows_total',
-    help: 'Rows of the log of what processes have learned, by whether this process wrote or only read them.',
+    help: 'Rows of the shared log, by whether this process wrote or only read them.',
     labelNames: ['writer'],
     registers,
   });
@@ -38,7 +38,7 @@ export function createSharingMetrics(metrics: Metrics, learning: Counted): (row:
   });
   const delays = new Histogram({
     name: 'trivet_prediction_shared_delay_seconds',
-    help: 'From the first report of a row until this process took the row up, by the clocks of both processes.',
+    help: 'Time from the first report of a row until this process applied the row, by the clocks of both processes.',
     labelNames: ['writer'],
     buckets: [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5, 10, 30],
     registers,

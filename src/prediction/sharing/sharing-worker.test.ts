@@ -53,7 +53,7 @@ forEachEngine('rows that are deleted while a round stands still are restored', a
   await sharing.stop();
   assert.deepEqual(
     lines.map((line) => (JSON.parse(line) as { readonly msg: string }).msg),
-    ['Began again with what other processes have learned'],
+    ['Restoring the saved live state: rows of the shared log are missing'],
   );
   const restarted = openSink(store);
   await restarted.sharing.restore();

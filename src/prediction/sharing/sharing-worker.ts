@@ -52,18 +52,18 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
   }
 
   async function beginAgain(): Promise<void> {
-    log.warn({ sequence: learning.sequence }, 'Began again with what other processes have learned');
+    log.warn({ sequence: learning.sequence }, 'Restoring the saved live state: rows of the shared log are missing');
     await restore();
   }
 
-  /** Rows may be deleted at any moment, since a process may stand still for longer than they are kept. */
+  /** Rows may be deleted before they are applied, since a process may be suspended for longer than they are kept. */
   async function applyNewRows(): Promise<void> {
     for await (const applied of learning.applyNewRows()) {
       if (applied.failure === undefined) measure(applied);
       else
         log.error(
           { err: applied.failure, sequence: learning.sequence },
-          'Passed over what another process has learned',
+          'Skipped a row of the shared log that cannot be applied',
         );
       saver.markChanged(applied.targetModels);
     }
@@ -102,12 +102,12 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
         while (await learning.append()) await applyNewRows();
         await saver.save(0);
       };
-      await finish().catch((err: unknown) => log.error({ err }, 'Cannot save what was learned last'));
+      await finish().catch((err: unknown) => log.error({ err }, 'Cannot save what was learned since the last save'));
     },
   };
 }
 
-/** Returns a function that appends a row. One whose append broke is kept, and the next round appends it: twice it is never stored. */
+/** Returns a function that appends a row. A row whose append failed is kept, and the next round appends it; it is never stored twice. */
 function createAppend(log: Log): (learning: SharedLearning) => Promise<boolean> {
   let isBroken = false;
   return async (learning) => {

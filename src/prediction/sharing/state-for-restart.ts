@@ -22,7 +22,7 @@ export function toStateForRestart(saved: SavedLiveModel, findBase: FindBase): Sa
 
 type SavedState = SavedLiveModel['state'];
 
-/** `ofPodTypes` has the means of one pod type after the other, by their numbers; 0 stands for all pod types without a number. */
+/** `ofPodTypes` has the means of one pod type after the other, by their numbers; 0 is shared by all pod types without a number. */
 function agreeOnMeans({ state, podTypes }: SavedLiveModel, findBase: FindBase): SavedState {
   const stride = state.model.sums.length;
   const model = copy(state.model);

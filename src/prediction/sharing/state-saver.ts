@@ -8,9 +8,9 @@ import { deleteLogRows } from './shared-log-store.ts';
 
 /** How often the state is saved. The log has what was learned after that. */
 const SAVE_EVERY_MS = 10_000;
-/** Most states in one transaction, since each may have megabytes. */
+/** The most states in one transaction, since each may have megabytes. */
 const STATES_AT_ONCE = 16;
-/** Rows are kept for this long. A process that was cut off for longer begins again with the saved state. */
+/** Rows are kept for this long. A process that was cut off for longer restores the saved state. */
 const KEPT_MS = 120_000;
 
 export interface StateSaver {
@@ -38,7 +38,7 @@ export function createStateSaver(
     savedMs = world.monotonicMs();
     const saved = await listSavedStates(store);
     const isLate = (savedAtMs: number): boolean =>
-      // One that was saved ahead of now was saved while the clock was wrong.
+      // A time in the future means that the clock was wrong when the state was saved.
       savedAtMs <= nowMs - youngerMs || savedAtMs > nowMs + MAX_SKEW_MS;
     const late = [...changed].filter((name) => isLate(saved.get(name)?.savedAtMs ?? 0));
     for (let start = 0; start < late.length; start += STATES_AT_ONCE) {

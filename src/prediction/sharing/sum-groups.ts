@@ -2,7 +2,7 @@
  * Lists what a live model has learned from reports, as groups of decayed sums. An event changes a sum to `decay * sum +
  * addition`. So n events of a process change it to `decay ** n * sum + b`, and b does not depend on the sum they began with:
  * other processes need n and b only. Means and losses count an event by its certainty, so their exponent is the sum of
- * certainties. Beside the sums, a slot keeps the newest residuals.
+ * certainties. Besides the sums, a slot keeps the newest residuals.
  */
 import { KEPT_RESIDUALS, NO_CORRECTIONS } from '../online/intervals/conformal.ts';
 import { MAXIMUM_WINDOW } from '../online/intervals/rolling-maximum.ts';
@@ -20,7 +20,10 @@ import {
   SLOT_SUMS,
 } from './sum-layout.ts';
 
-/** Three kinds are means of residuals, one for each kind of owner. `slot` and `server` are expert losses and quantiles, of a slot and of a server in it. */
+/**
+ * Three kinds are means of residuals, one for each kind of owner. `slot` and `server` are expert losses and quantiles, of a slot
+ * and of a server in it.
+ */
 export const GROUP_KINDS = ['model means', 'pod type means', 'server means', 'slot', 'server'] as const;
 export type GroupKind = (typeof GROUP_KINDS)[number];
 
@@ -149,12 +152,12 @@ export interface EventCount {
   readonly certainty: number;
 }
 
-/** A number of events adds this to a group: the b of each sum. */
+/** The amounts that a number of events adds to a group: the b of each sum. */
 export interface AddedEvents extends EventCount {
   readonly sums: Float64Array | Float32Array;
 }
 
-/** The sums decayed by the events, without what the events add. */
+/** Returns the sums decayed by the events, without the amounts that the events add. */
 export function decaySums(
   { decays, weightedSumCount }: SumGroup,
   sums: Float64Array,
@@ -163,7 +166,7 @@ export function decaySums(
   return sums.map((value, c) => value * decays[c]! ** (c < weightedSumCount ? certainty : events));
 }
 
-/** The sums after events that add `added`. */
+/** Returns the sums after events that add `added`. */
 export function addEvents(group: SumGroup, before: Float64Array, added: AddedEvents): Float64Array {
   return addWithin(group, decaySums(group, before, added), added.sums);
 }

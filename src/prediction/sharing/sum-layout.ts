@@ -15,7 +15,7 @@ import { MAX_LEARNED_CORRECTION } from '../online/intervals/learned-corrections.
 import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
 import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
 
-/** Neighbouring sums of one kind. */
+/** Adjacent sums of one kind. */
 interface Part {
   readonly count: number;
   readonly decay: number;
@@ -34,7 +34,7 @@ export interface SumLayout<Name extends string> {
   readonly limits: Limits;
   /** The sums of one part of the vector. */
   read(sums: ArrayLike<number>, name: Name): number[];
-  /** The vector of these parts. */
+  /** Joins the parts to the vector of all sums. */
   join(parts: Readonly<Record<Name, readonly number[]>>): Float64Array;
 }
 
@@ -85,7 +85,7 @@ type SlotPart =
   | 'reportDelay'
   | 'learnedCorrections';
 
-/** Older releases read and write these without what was added at the end. */
+/** New parts go to the end: older releases read and write the vector without them. */
 export const SLOT_SUMS: SumLayout<SlotPart> = createLayout({
   ...EXPERT_PARTS,
   /** Levels do not decay: the steps by which all processes moved them add up. */
@@ -107,7 +107,7 @@ export function joinExperts(saved: SavedExperts | undefined) {
   return { losses: saved?.losses ?? EXPERTS.map(() => 0), lossCount: [saved?.count ?? 0] };
 }
 
-/** The sums of a slot say this of its quantiles. */
+/** Reads the state of the quantiles from the sums of a slot. */
 export function readQuantiles(sums: ArrayLike<number>) {
   return {
     levels: SLOT_SUMS.read(sums, 'levels'),

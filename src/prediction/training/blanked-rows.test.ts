@@ -22,7 +22,7 @@ function learn(columns: readonly Float32Array[]) {
   };
 }
 
-test('a quarter of the rows are learned a second time without their history', () => {
+test('a quarter of the rows are used a second time without their history', () => {
   const { rows, target, weights } = addBlankedRows(learn(listColumns((row) => row)));
   assert.equal(rows.rowCount, target.length);
   assert.ok(Math.abs(rows.rowCount - 1.25 * ROWS) < 10);

@@ -4,14 +4,14 @@ import { HISTORY_FEATURES } from '../model/features.ts';
 
 /** The share of the rows that are learned twice. */
 const BLANKED_SHARE = 1 / 4;
-/** Missing values share the bin of the smallest values: a bin of their own gained nothing. */
+/** Missing values share the bin of the smallest values: a bin of their own did not improve predictions. */
 const MISSING_BIN = 0;
 
-/** Adds copies that lack their history, of rows that have one. */
+/** Adds copies, without their history, of some rows that have one. */
 export function addBlankedRows({ rows, target, weights }: TrainingSet): TrainingSet {
   const { binning, rowCount, bins } = rows;
   const hasHistory = (row: number) => HISTORY_FEATURES.some((f) => bins[f * rowCount + row] !== MISSING_BIN);
-  // Not by multiples of the golden ratio, which hold rows out.
+  // Not picked by multiples of the golden ratio, which pick the held-out rows.
   const copied = Array.from({ length: rowCount }, (_, row) => row).filter(
     (row) => (row * Math.SQRT2) % 1 < BLANKED_SHARE && hasHistory(row),
   );

@@ -40,7 +40,7 @@ const BASE_ROWS = 12;
 /** What the rounding of a logarithm and its exponential may cost. */
 const ROUNDING = 1e-9;
 
-/** A pool of two unlike servers, as the simulator says. */
+/** A pool of two unlike servers, as the simulator makes it. */
 function simulateRows(): Observation[] {
   const observations = simulatePool({
     gpus: [GPUS[0]!, GPUS[2]!],
@@ -57,7 +57,7 @@ function simulateRows(): Observation[] {
   }));
 }
 
-/** Every load as likely as every other, and a time that `time` makes of it. */
+/** Every load is as likely as every other, and has the time that `time` computes. */
 function inventRows(seed: number, time: (input: Input, random: () => number) => number): Observation[] {
   const random = createRandom(seed);
   return observePool({ rows: 1200, seed, servers: [1, 2] }).map((row) => {
@@ -97,7 +97,7 @@ for (const [title, rows] of learned)
     test(`Predict of a ${statistic} learned from ${title} is ordered as the work ahead is`, async () => {
       await using served = await serveModel(rows, statistic);
       await checkOrder(served.client, rows);
-      // What servers have shown since moves the mixture, the offsets and the quantiles.
+      // Later reports change the mixture, the mean residuals and the quantiles.
       served.observe(rows.slice(-300));
       await checkOrder(served.client, rows);
     });

@@ -36,7 +36,7 @@ export interface TrainParameters {
   readonly trees: Partial<BoostOptions>;
 }
 
-/** The absolute loss on logarithms makes the answer a median, and does not let a few wild times bend everything. */
+/** The absolute loss on logarithms makes the answer a median, and gives a few outliers little influence. */
 export const DEFAULT_TRAINING: TrainParameters = {
   statistic: 'p50',
   trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' }, splitClip: 3 },
@@ -44,7 +44,7 @@ export const DEFAULT_TRAINING: TrainParameters = {
 
 /** A pod type with fewer rows than this gets no slot: the pooled model answers better. */
 const MIN_SLOT_ROWS = 50;
-/** A target with fewer rows than this is left to the prior, which is fitted to reports until then. */
+/** A target with fewer rows than this is answered by the prior, which is fitted to reports until then. */
 export const MIN_TARGET_ROWS = 20;
 /** With fewer rows than this there are no trees, and physics answers alone. */
 const MIN_FOREST_ROWS = 40;
@@ -76,7 +76,7 @@ export function trainModel(
   return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, pooled };
 }
 
-/** All parameters, defaults included, but for `kernel`, which does not change the result. */
+/** All parameters, defaults included, except `kernel`, which does not change the result. */
 function listParameters(trees: Partial<BoostOptions>): LearningParameters {
   const { kernel: _, ...parameters } = { ...DEFAULT_BOOST_OPTIONS, ...trees };
   return parameters;
@@ -93,7 +93,7 @@ function groupByPodType(table: ObservationTable): Map<string, number[]> {
   return rowsByPodType;
 }
 
-/** Callers name pod types as they like: those with the most rows get a model, up to as many as a model may have. */
+/** Callers may send any pod type, so those with the most rows get a slot, up to the limit of a model. */
 function pickPodTypes(rowsByPodType: ReadonlyMap<string, number[]>): [string, number[]][] {
   return [...rowsByPodType]
     .filter(([, rows]) => rows.length >= MIN_SLOT_ROWS)
@@ -173,7 +173,7 @@ function trainTarget(
   const predicted = predictWith(partial, forestShare, heldOut);
   const calibration = calibrate(predicted, heldOut.observed);
   const validation = validate(predicted, heldOut.observed);
-  // The forest gets as many trees as improved the held-out rows, and a tenth more, since all rows are more rows.
+  // The forest gets as many trees as improved the held-out rows, and a tenth more, since it is trained on more rows.
   const trees = { ...settings.trees, trees: Math.max(1, Math.round(1.1 * partial.forest.treeCount)) };
   const layers = settings.keepsPartialFit ? partial : fitLayers(target, samples, { ...settings, trees });
   return { rows, ...layers, forestShare, calibration, validation };
@@ -238,10 +238,10 @@ function prepareRows(
   };
 }
 
-/** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
+/** The logarithm of the largest weight of a ratio: e^1.5 times that of an ordinary one. */
 const MAX_LOG_WEIGHT = 1.5;
 
-/** Errors count relative to the observed time, so that of a time shorter than expected weighs more. */
+/** Errors count relative to the observed time, so the error of a time that is shorter than expected weighs more. */
 function weighRatio(logRatio: number): number {
   return Math.exp(Math.max(-MAX_LOG_WEIGHT, Math.min(MAX_LOG_WEIGHT, -logRatio)));
 }
@@ -274,8 +274,8 @@ function predictWith({ offsets, physics, treeBaseMs, forest }: Layers, share: nu
 }
 
 /**
- * A fifth of the rows is held out, spread so that each load and each time is among both parts. It is not every fifth row: where
- * servers take turns, these may be all rows of one server.
+ * A fifth of the rows is held out, spread so that both parts have every load and every period. It is not every fifth row: if
+ * servers take turns, these may all be rows of one server.
  */
 function isHeldOut(position: number): boolean {
   return (position * GOLDEN_RATIO) % 1 < VALIDATION_SHARE;

@@ -1,4 +1,4 @@
-/** Fits the physics of a target, alone where rows are too few for trees, and measures how far it is off on rows that it has not seen. */
+/** Fits the physics of a target that has too few rows for trees, and measures its errors on rows that it was not fitted to. */
 import { calibrate } from '../model/calibration.ts';
 import type { TimeModel } from '../model/model.ts';
 import { NO_OFFSETS } from '../model/server-offsets.ts';
@@ -12,7 +12,7 @@ import {
   selectRows,
 } from '../schema/observation-table.ts';
 
-/** `table` has rows with this target alone. */
+/** Every row of `table` must have this target. */
 export function trainPhysics(target: PredictionTarget, table: ObservationTable): TimeModel {
   const observed = observedTimes(table, target).slice(0, table.count);
   return {

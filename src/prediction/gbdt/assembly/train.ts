@@ -1,6 +1,6 @@
 /** Builds histograms and scans splits in AssemblyScript, compiled to train.wasm. */
 
-// AssemblyScript. The memory is laid out by ../grow-tree-wasm.ts; the plain twin of all this is ../grow-tree.ts.
+// AssemblyScript. The memory is laid out by ../training/grow-tree-wasm.ts; the same in plain TypeScript is ../training/grow-tree.ts.
 //
 // An entry of a histogram is one 64-bit number, (sum of gradients << C) + sum of weights, C being `shift`: one
 // addition keeps both sums, and a sibling is one subtraction. Rows are kept in the order of their leaves: their
@@ -102,7 +102,7 @@ export function subtract(parent: usize, child: usize, sibling: usize, bins: i32)
 
 /**
  * Adds to `gains` (256 64-bit floats) what each threshold of a feature gains in the leaves of a level. The
- * arithmetic, in its order, is that of ../split.ts; the two sides of a split are the lanes.
+ * arithmetic, in its order, is that of ../training/split.ts; the two sides of a split are the lanes.
  */
 export function scan(
   histogram: usize,

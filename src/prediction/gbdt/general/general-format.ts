@@ -3,13 +3,13 @@ import { copyNative, toLittleEndian } from '../native-arrays.ts';
 import { checkForest, type GeneralForest } from './general-tree.ts';
 
 /**
- * A forest of any shape as bytes, little-endian: a header, then its arrays, one after the other. A caller that keeps the
- * bytes knows by its own checksum that they are whole; a reader still refuses nodes that point nowhere.
+ * A forest of any shape as bytes, little-endian: a header, then its arrays, one after the other. A caller that stores the bytes
+ * must protect them by a checksum of its own; the decoder still refuses nodes that point nowhere.
  */
 
 const LINKS: readonly GeneralForest['link'][] = ['identity', 'exp'];
 const PRECISIONS: readonly GeneralForest['precision'][] = ['single', 'double'];
-/** Features, link, precision, trees, nodes, nothing, as 32 bits each. */
+/** Features, link, precision, trees, nodes and an unused word, 32 bits each. */
 const HEAD_WORDS = 6;
 const HEAD_BYTES = HEAD_WORDS * 4 + 8;
 /** Feature, left, right, missing as 32 bits each; threshold or leaf, cover as 64. */
@@ -26,7 +26,7 @@ export function encodeGeneralForest(forest: GeneralForest): Uint8Array {
   ]);
 }
 
-/** Throws a RangeError when this is no such forest. */
+/** Throws a RangeError if the bytes are not such a forest. */
 export function decodeGeneralForest(bytes: Uint8Array): GeneralForest {
   if (bytes.length < HEAD_BYTES) throw refuse('it ends too early');
   let at = 0;

@@ -1,22 +1,22 @@
-/** Evaluates trees of any shape fast: values become ranks, steps become whole numbers. */
+/** Evaluates trees of any shape fast, by comparing the ranks of values as whole numbers. */
 import { evaluateGeneralForest, type GeneralForest, type GeneralRows, MISSING_ZERO } from './general-tree.ts';
 
 /**
- * Trees of any shape, made for being asked often: values become their ranks among the cut points of their feature once a
- * call, so that a step is whole numbers only and needs no branch, siblings stand beside each other, leaves lead to
- * themselves, and four rows walk a tree at a time. The answers are those of `evaluateGeneralForest`, to the last bit.
+ * Trees of any shape, in a layout for fast evaluation. Once for each call, values become their ranks among the cut points of
+ * their feature, so that a step compares whole numbers and needs no branch. Siblings are adjacent, leaves point to themselves,
+ * and four rows walk a tree at a time. The results equal those of `evaluateGeneralForest`, to the last bit.
  */
 export interface GeneralKernel {
   /** Fills the first `rows.count` entries of `outputs`. */
   evaluate(rows: GeneralRows, outputs: Float64Array): void;
 }
 
-/** `stride` is that of every call. */
+/** Every call must have this `stride`. */
 export function createGeneralKernel(forest: GeneralForest, stride: number): GeneralKernel {
   const plain = {
     evaluate: (rows: GeneralRows, outputs: Float64Array) => evaluateGeneralForest(forest, rows, outputs),
   };
-  // Where 0 is missing, rows do not go by their order.
+  // If 0 counts as missing, the path of a row does not follow the order of values.
   if (forest.missing.some((missing) => (missing & 3) === MISSING_ZERO)) return plain;
   const features = [...new Set(forest.features)].filter((feature) => feature >= 0);
   const cuts = new Map(features.map((feature) => [feature, listCuts(forest, feature)]));
@@ -24,7 +24,7 @@ export function createGeneralKernel(forest: GeneralForest, stride: number): Gene
   const ranks = new Int32Array((Math.max(0, ...features) + 1) * stride);
   return {
     evaluate(rows, outputs) {
-      // A load beyond all numbers: which way a missing value goes is for the nodes to say.
+      // A value may be NaN, for a load beyond all numbers. It has no rank: each node decides which way it goes.
       for (const [feature, edges] of cuts)
         if (!rankValues(edges, feature, rows, ranks)) return plain.evaluate(rows, outputs);
       outputs.fill(forest.base, 0, rows.count);
@@ -39,7 +39,7 @@ function listCuts({ features, thresholds }: GeneralForest, feature: number): Flo
   return Float64Array.from(new Set(thresholds.filter((_, node) => features[node] === feature))).sort();
 }
 
-/** Fills the ranks of a feature: how many cuts are below each value. False when a value is no number. */
+/** Fills the ranks of a feature: how many cuts are below each value. Returns false if a value is NaN. */
 function rankValues(cuts: Float64Array, feature: number, { values, stride, count }: GeneralRows, ranks: Int32Array) {
   const start = feature * stride;
   for (let at = start; at < start + count; at++) {
@@ -116,7 +116,7 @@ function addTree(layout: Layout, tree: number, ranks: Int32Array, count: number,
   const root = layout.roots[tree]!;
   const depth = layout.depths[tree]!;
   let row = 0;
-  // Four walks at a time: each waits for memory while the others go on.
+  // Four rows at a time: while one waits for memory, the others go on.
   for (; row + 3 < count; row += 4) {
     let a = root;
     let b = root;

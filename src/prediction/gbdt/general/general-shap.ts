@@ -3,10 +3,10 @@ import type { Explanation } from '../shap.ts';
 import { type GeneralForest, goesLeft } from './general-tree.ts';
 
 /**
- * Shapley values of one row in trees of any shape, exact, by the same game as `shap.ts` (TreeSHAP, Lundberg et al.
- * 2020), before the link. A leaf's worth to a coalition is a product over the features on its path: 1 or 0 for one in
- * the coalition, whether the row goes that way; else the share of training rows that did. So each leaf is a game of
- * its own with a few players, and games add.
+ * Returns exact Shapley values of one row in trees of any shape, before the link, by the same game as `shap.ts` (TreeSHAP,
+ * Lundberg et al. 2020). The worth of a leaf to a coalition is a product over the features on its path. A feature in the
+ * coalition counts 1 if the row goes that way, else 0. Another feature counts the share of training rows that went that way. So
+ * each leaf is a game with a few players, and the values of all games are added up.
  */
 export function explainGeneralRow(forest: GeneralForest, row: ArrayLike<number>): Explanation {
   const contributions = new Float64Array(forest.featureCount);
@@ -58,7 +58,7 @@ function explainLeaf({ contributions }: Explained, leaf: number, path: readonly 
   return path.reduce((worth, player) => worth * player.share, leaf);
 }
 
-/** The leaf's worth, for each size of coalition summed over all of them, weighed by Equation 4 of Shapley 1953. */
+/** Returns the mean worth of the leaf: worths are summed for each size of coalition, and weighted by Equation 4 of Shapley 1953. */
 function averageWorth(players: readonly Player[]): number {
   const worths = new Float64Array(players.length + 1);
   worths[0] = 1;
@@ -66,7 +66,7 @@ function averageWorth(players: readonly Player[]): number {
     for (let size = count + 1; size > 0; size--) worths[size] = worths[size]! * share + worths[size - 1]! * follows;
     worths[0]! *= share;
   }
-  // 1 / (n · C(n − 1, size)), for the n players that these and the one in question are.
+  // 1 / (n · C(n − 1, size)), where n counts these players and the one in question.
   let weight = 1 / worths.length;
   let average = 0;
   for (let size = 0; size < worths.length; size++) {

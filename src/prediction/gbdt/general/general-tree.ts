@@ -14,12 +14,12 @@ export interface GeneralForest {
   readonly roots: Int32Array;
   /** The feature that each node compares, or -1 for a leaf. */
   readonly features: Int32Array;
-  /** The threshold of each node: values at or below go left. Of a leaf, its value. */
+  /** The threshold of each node: values at or below it go left. For a leaf, its value. */
   readonly thresholds: Float64Array;
   readonly left: Int32Array;
   readonly right: Int32Array;
   readonly missing: Uint8Array;
-  /** The weight of the training rows that came by each node; expectations are taken over it. */
+  /** The weight of the training rows that passed each node; expectations are weighted by it. */
   readonly covers: Float64Array;
 }
 
@@ -45,11 +45,11 @@ export interface GeneralForestInput {
   readonly base: number;
   readonly link: GeneralForest['link'];
   readonly precision: GeneralForest['precision'];
-  /** The first node of each is its root; a child stands behind its parent. */
+  /** The first node of a tree is its root; a child comes after its parent in the array. */
   readonly trees: readonly (readonly GeneralNode[])[];
 }
 
-/** Throws a RangeError when a node points out of its tree or asks a feature that does not exist. */
+/** Throws a RangeError if a node points out of its tree or uses a feature that does not exist. */
 export function createGeneralForest({ trees, ...input }: GeneralForestInput): GeneralForest {
   const count = trees.reduce((sum, tree) => sum + tree.length, 0);
   const forest = {
@@ -74,12 +74,15 @@ export function createGeneralForest({ trees, ...input }: GeneralForestInput): Ge
   return forest;
 }
 
-/** Limits of an imported forest. The depth bounds the comparisons for a row, and the recursion that explains one; trees of 31 leaves are at most 30 deep. */
+/**
+ * Limits of an imported forest. The depth bounds the comparisons for a row, and the recursion that explains one; trees of 31
+ * leaves are at most 30 deep.
+ */
 export const GENERAL_LIMITS = { depth: 512, trees: 100_000, nodes: 10_000_000, features: 10_000 } as const;
 
 /**
- * Throws a RangeError unless every node leads on within its tree, a child stands behind its parent and has no other, and
- * the forest is within its limits: a node with two parents would double the ways to each leaf.
+ * Throws a RangeError unless the children of each node come after it in the same tree, each child has one parent, and the forest
+ * is within its limits. A node with two parents would double the paths to its leaves.
  */
 export function checkForest(forest: GeneralForest): void {
   const { roots, features } = forest;
@@ -138,7 +141,7 @@ function writeNode(forest: GeneralForest, at: number, node: GeneralNode, start: 
     forest.thresholds[at] = node.leaf;
     return;
   }
-  // No feature is no leaf here.
+  // Here a negative feature is invalid; it does not mark a leaf.
   forest.features[at] = node.feature >= 0 ? node.feature : forest.featureCount;
   forest.thresholds[at] = node.threshold;
   forest.left[at] = start + node.left;
@@ -157,7 +160,7 @@ export interface GeneralRows {
 export function evaluateGeneralForest(forest: GeneralForest, rows: GeneralRows, outputs: Float64Array): void {
   const { roots, base, link } = forest;
   outputs.fill(base, 0, rows.count);
-  // Tree by tree, so that its nodes stay in the cache while the rows pass.
+  // Goes tree by tree, so that the nodes of a tree stay in the cache for all rows.
   for (let tree = 0; tree < roots.length; tree++) addTree(forest, roots[tree]!, rows, outputs);
   if (link === 'exp') for (let row = 0; row < rows.count; row++) outputs[row] = Math.exp(outputs[row]!);
 }
@@ -175,7 +178,7 @@ function addTree(forest: GeneralForest, root: number, rows: GeneralRows, outputs
   }
 }
 
-/** LightGBM takes anything this near to 0 for 0. */
+/** LightGBM treats any value this near to 0 as 0. */
 const ZERO = 1e-35;
 
 export function goesLeft(value: number, threshold: number, missing: number): boolean {

@@ -153,7 +153,7 @@ for (const monotone of MONOTONE_CASES) {
   });
 }
 
-test('trainForest() with the quantile loss leaves the asked share of rows below', () => {
+test('trainForest() with the quantile loss leaves the requested share of rows below', () => {
   const random = createRandom(9);
   const columns = [Float32Array.from({ length: 4000 }, random)];
   const target = Float64Array.from(columns[0]!, (value) => value * (1 + random()));
@@ -164,7 +164,7 @@ test('trainForest() with the quantile loss leaves the asked share of rows below'
   }
 });
 
-test('trainForest() with the absolute or the Huber loss is not moved by a wild row', () => {
+test('trainForest() with the absolute or the Huber loss is not moved by an outlier', () => {
   const columns = [Float32Array.from({ length: 100 }, (_, i) => i % 2)];
   const target = Float64Array.from({ length: 100 }, (_, i) => (i === 0 ? 1e6 : i % 2));
   for (const loss of [{ kind: 'absolute' }, { kind: 'huber', delta: 0.5 }] as const) {
@@ -190,7 +190,7 @@ test('trainForest() with clipped residuals splits where errors are large, with s
   const options = { trees: 1, depth: 1, loss: { kind: 'absolute' }, base: 0 } as const;
   assert.equal(train(columns, target, options).features.at(-1), 0);
   assert.equal(train(columns, target, { ...options, splitClip: 1000 }).features.at(-1), 1);
-  // No median to speak of: signs again.
+  // The median is 0, so signs are used again.
   const exact = target.map((value, i) => (i % 10 < 6 ? 0 : value));
   const [clipped, plain] = [{ ...options, splitClip: 2 }, options].map((of) =>
     predict(train(columns, exact, of), columns),

@@ -10,7 +10,7 @@ import { countGradientBits, countWeightBits, quantiseGradients, quantiseWeights 
 import { createSample } from './sample.ts';
 import type { SplitRule } from './split.ts';
 
-/** Rows with what is to be learned about them. */
+/** Rows with their targets. */
 export interface TrainingSet {
   readonly rows: BinnedRows;
   /** One for each row. For latencies: log(observed / physics). */
@@ -24,7 +24,7 @@ export interface BoostOptions {
   /** 1 … 6. */
   readonly depth: number;
   readonly learningRate: number;
-  /** Pulls leaf values to 0: as if each leaf also held this weight of residuals 0. */
+  /** Shrinks leaf values towards 0, as if each leaf also held this weight of residuals 0. */
   readonly l2: number;
   readonly minChildWeight: number;
   /** Share of the rows, and of the features, that each tree sees. */
@@ -32,19 +32,19 @@ export interface BoostOptions {
   readonly featureShare: number;
   readonly loss: Loss;
   /**
-   * Splits are sought by residuals, clipped at this many times their median size, as in M-regression (Friedman 2001,
-   * algorithm 4); by the loss's own gradient when left out. That of the absolute loss is a mere sign, and does not say
-   * where errors are large.
+   * Splits are searched on residuals clipped at this many times their median size, as in M-regression (Friedman 2001, algorithm
+   * 4). If absent, they are searched on the gradient of the loss. The gradient of the absolute loss is only a sign, and does not
+   * show where errors are large.
    */
   readonly splitClip?: number;
-  /** One for each feature: +1 may only rise with it, -1 may only fall, 0 free. */
+  /** One for each feature: with +1 the prediction may only rise with it, with -1 only fall; 0 is free. */
   readonly monotone?: readonly number[];
   /** Features that no tree may split by. */
   readonly unused?: readonly number[];
   readonly seed: number;
   /** The first prediction; the best constant when left out. */
   readonly base?: number;
-  /** Both give the same forest; `wasm` falls back to `plain` where the machine cannot. */
+  /** Both give the same forest; `wasm` falls back to `plain` if the machine cannot run it. */
   readonly kernel: 'wasm' | 'plain';
 }
 
@@ -80,7 +80,7 @@ export function trainForest(
   const watch = stopping && startWatch(stopping, chosen.loss, run.base);
   for (let t = 0; t < chosen.trees; t++) {
     const tree = run.addTree();
-    // Other rows or features may still have something to gain.
+    // A split of other rows or features may still have a gain.
     if (tree === undefined && isSampled) continue;
     if (tree === undefined || watch?.isOver(tree) === true) break;
   }
@@ -91,7 +91,7 @@ export function trainForest(
 interface Run {
   readonly base: number;
   readonly trees: readonly FittedTree[];
-  /** Undefined when nothing is left to gain. */
+  /** Undefined if no split has a gain. */
   addTree(): FittedTree | undefined;
 }
 
@@ -153,7 +153,7 @@ function createRules(featureCount: number, weightScale: number, options: BoostOp
     leaf: { loss, l2, learningRate, monotone },
     nextSplitRule: (random) => ({
       l2: Math.max(l2 / weightScale, 1e-9),
-      // The limit is at least one unit: a side without rows is no side.
+      // The limit is at least one unit, so that no side is without rows.
       minChildWeight: Math.max(options.minChildWeight / weightScale, 1),
       monotone,
       allowed: drawFeatures(random),
@@ -189,7 +189,7 @@ function startWatch(stopping: EarlyStopping, loss: Loss, base: number): Watch {
   };
 }
 
-/** A forest names features by bytes. */
+/** A forest stores the number of a feature in one byte. */
 const MAX_FEATURES = 255;
 
 function checkOptions({ rows, target, weights }: TrainingSet, options: BoostOptions): void {

@@ -1,4 +1,4 @@
-/** Grows symmetric trees with the WebAssembly kernel, the same trees as `grow-tree.ts`. */
+/** Grows symmetric trees with the WebAssembly kernel: the same trees as `grow-tree.ts`, to the last threshold. */
 import type { BinnedRows } from '../binning.ts';
 import { findKernelModule, planMemory } from '../kernel.ts';
 import { MAX_DEPTH } from '../tree.ts';
@@ -6,7 +6,7 @@ import type { TreeGrower } from './grow-tree.ts';
 import { createLayout } from './histogram.ts';
 import type { Split, SplitRule } from './split.ts';
 
-/** The WebAssembly twin of grow-tree.ts: the same trees, to the last threshold. */
+/** The functions of the kernel (`../assembly/train.ts`). */
 
 interface TrainExports {
   pack(
@@ -86,7 +86,10 @@ interface Layout {
   readonly histogramsAt: readonly [number, number];
 }
 
-/** `weightBits` bits hold the sum of all quantised weights. Undefined where the machine cannot run the kernel, or the rows are too many. */
+/**
+ * The sum of all quantised weights must fit into `weightBits` bits. Undefined if the machine cannot run the kernel, or there are
+ * too many rows.
+ */
 export function createWasmGrower(rows: BinnedRows, weightBits: number): TreeGrower | undefined {
   const module = findKernelModule('train');
   if (module === undefined) return undefined;
@@ -202,7 +205,7 @@ function growLevels(growth: Growth, depth: number): UsedSplit[] {
   return splits;
 }
 
-/** Packs the rows that take part; returns where the one leaf starts and ends. */
+/** Packs the rows that take part; returns the start and the end of the only leaf. */
 function startPartition({ kernel, layout, shift }: Growth, area: WorkArea): number[] {
   const { gradientsAt, weightsAt, rowCount, sourceWordsAt, wordCount, stride } = layout;
   const { packedAt, wordsAt } = area;
@@ -271,7 +274,7 @@ function splitPartition({ kernel, layout }: Growth, { from, to, starts }: Move, 
   return next;
 }
 
-/** Sums only the smaller child of each pair; its sibling is what remains of the parent. */
+/** Sums only the smaller child of each pair; its sibling is the parent minus this child. */
 function buildChildren(
   growth: Growth,
   rows: { readonly area: WorkArea; readonly starts: readonly number[] },

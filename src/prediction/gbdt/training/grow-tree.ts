@@ -108,7 +108,7 @@ function buildLeaf(input: GrowInput, partition: Partition, leaf: number, histogr
   buildHistogram(input.layout, { bins, rowCount, order: partition.order, gradients, weights, start, end }, histogram);
 }
 
-/** Sums only the smaller child of each pair; its sibling is what remains of the parent. */
+/** Sums only the smaller child of each pair; its sibling is the parent minus this child. */
 function buildChildren(input: GrowInput, partition: Partition, parents: Float64Array): Float64Array {
   const size = 2 * input.layout.totalBins;
   const children = new Float64Array(2 * parents.length);

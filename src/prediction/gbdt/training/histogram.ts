@@ -2,8 +2,8 @@
 import { type Binning, countBins } from '../binning.ts';
 
 /**
- * Sums of quantised gradients and weights a bin. All entries are whole numbers that a double holds exactly, so a
- * histogram does not depend on the order of its rows, and a sibling is parent − child without error.
+ * A histogram has the sums of quantised gradients and weights of each bin. All entries are whole numbers that a double holds
+ * exactly, so a histogram does not depend on the order of its rows, and a sibling is parent − child without error.
  */
 
 /** Where each feature's bins lie in a histogram; features with one bin only have none, since they cannot split. */
@@ -13,11 +13,11 @@ export interface HistogramLayout {
   readonly totalBins: number;
 }
 
-/** Rows of one leaf, as bin columns plus one pair of sums a row. */
+/** The rows of one leaf: bin columns, and a gradient and a weight for each row. */
 export interface LeafRows {
   readonly bins: Uint8Array;
   readonly rowCount: number;
-  /** Row numbers in `bins`, and what each adds; only `start … end` belong to this leaf. */
+  /** Row numbers in `bins`; only those from `start` to `end` (exclusive) belong to this leaf. Each adds its gradient and its weight. */
   readonly order: Uint32Array;
   readonly gradients: Int32Array;
   readonly weights: Int32Array;

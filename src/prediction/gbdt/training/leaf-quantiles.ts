@@ -34,12 +34,12 @@ export function selectLeafQuantiles(rows: LeafRows, level: number): Float64Array
   return Float64Array.from(decodeKeys(prefixes), (value, leaf) => (missing![leaf] === EMPTY ? 0 : value));
 }
 
-/** Stands for the missing weight of a leaf that has none. */
+/** Marks a leaf without weight, in place of its missing weight. */
 const EMPTY = -1;
 
 interface Digit {
   readonly shift: number;
-  /** The higher digits of each leaf's answer; rows with others are passed over. */
+  /** The higher digits of each leaf's answer; rows with other digits are skipped. */
   readonly prefixes: Uint32Array;
 }
 
@@ -68,7 +68,7 @@ function pickDigit(sums: Float64Array, leaf: number, missing: Float64Array): num
   for (let digit = 0; digit < DIGITS; digit++) {
     const weight = sums[leaf * DIGITS + digit]!;
     if (weight <= 0) continue;
-    // Rounding may leave a crumb beyond the last digit with weight: then that one is picked.
+    // Rounding may leave a tiny missing weight after the last digit that has weight: then that digit is picked.
     if (picked !== EMPTY) below += sums[leaf * DIGITS + picked]!;
     picked = digit;
     if (below + weight >= missing[leaf]!) break;

@@ -52,7 +52,7 @@ export function clipAtMedian(residuals: Float64Array, medians: number): Loss {
   const sizes = new Float64Array(Math.floor(residuals.length / step));
   for (let i = 0; i < sizes.length; i++) sizes[i] = Math.abs(residuals[i * step]!);
   const delta = medians * sizes.sort()[sizes.length >> 1]!;
-  // When half of the rows are exact, only signs are left.
+  // If half of the residuals are 0, only signs are left.
   return delta > 0 ? { kind: 'huber', delta } : { kind: 'absolute' };
 }
 

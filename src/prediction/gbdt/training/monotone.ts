@@ -8,10 +8,10 @@ interface WeightedLeaves {
 }
 
 /**
- * Moves leaf values as little as possible (weighted squares) until they rise, or fall, along the constrained features:
- * isotonic regression on the cube whose corners are the numbers of the leaves in binary (`../tree.ts`), by generalised pool-adjacent-violators (Burdakov, Sysoev,
- * Grimvall & Hussian 2006). Its solution depends on the direction in which it visits leaves, so both are averaged: the
- * mean of two rising solutions rises. Changes `values` in place.
+ * Moves leaf values as little as possible (weighted squares) until they rise, or fall, along the constrained features: isotonic
+ * regression on the cube whose corners are the numbers of the leaves in binary (`../tree.ts`), by generalised
+ * pool-adjacent-violators (Burdakov, Sysoev, Grimvall & Hussian 2006). Its solution depends on the direction in which it visits
+ * leaves, so the solutions of both directions are averaged: the mean of two rising solutions rises. Changes `values` in place.
  * `monotone` has 1 for a feature along which values rise, -1 where they fall, and 0 for a free one.
  */
 export function projectMonotone(levels: TreeLevels, monotone: Int8Array, { values, weights }: WeightedLeaves): void {
@@ -42,7 +42,7 @@ function listLowerLeaves(levels: TreeLevels, monotone: Int8Array): number[][] {
   return lower;
 }
 
-/** Each leaf after those that must not be above it. */
+/** Orders the leaves, each after those that must not have a higher value. */
 function sortLeaves({ features }: TreeLevels, monotone: Int8Array): number[] {
   const depth = features.length;
   let falling = 0;
@@ -65,10 +65,10 @@ interface LeafOrder {
   readonly below: readonly (readonly number[])[];
 }
 
-/** A leaf without rows has no say, but must be somewhere between its neighbours. */
+/** The weight of a leaf without rows: it has nearly no influence, but its value must be between those of its neighbours. */
 const MIN_WEIGHT = 1e-6;
 
-/** The value of each leaf, none below that of a leaf it must not be below. */
+/** Returns values of the leaves, none of which is below that of a leaf in its `below` list. */
 function poolViolators({ order, below }: LeafOrder, { values, weights }: WeightedLeaves): Float64Array {
   /** Leaves are pooled into blocks; a block is named after the leaf that pooled it. */
   const blockOf = Int32Array.from(below, (_, leaf) => leaf);
@@ -97,7 +97,7 @@ function poolViolators({ order, below }: LeafOrder, { values, weights }: Weighte
   return means.map((_, leaf) => means[blockOf[leaf]!]!);
 }
 
-/** No row is above the higher of two thresholds of a feature and not above the lower. */
+/** Whether a row can be in the leaf: no row is above the higher of two thresholds of a feature and not above the lower. */
 export function isReachable(levels: TreeLevels, leaf: number): boolean {
   const depth = levels.features.length;
   for (let a = 0; a < depth; a++) {

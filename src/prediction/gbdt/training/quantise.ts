@@ -17,21 +17,21 @@ export function quantiseWeights(weights: Float64Array | undefined, rowCount: num
   if (!(largest > 0)) return { weights: new Int32Array(rowCount), scale: 1 };
   const isWhole = largest <= WEIGHT_LEVELS && weights.every(Number.isInteger);
   const scale = isWhole ? 1 : largest / WEIGHT_LEVELS;
-  // A row that counts a little still counts.
+  // A row with a small weight still counts, as one unit.
   return {
     weights: Int32Array.from(weights, (weight) => (weight > 0 ? Math.max(1, Math.round(weight / scale)) : 0)),
     scale,
   };
 }
 
-/** Low bits of a packed 64-bit entry that hold the sum of weights. */
+/** Returns how many low bits of a packed 64-bit entry hold the sum of weights. */
 export function countWeightBits(weights: Int32Array): number {
   let sum = 0;
   for (const weight of weights) sum += weight;
   return Math.max(1, Math.ceil(Math.log2(sum + 1)));
 }
 
-/** Bits of one gradient: sums of all rows must fit beside the weights in 64 bits, and in the 53 bits of a double. */
+/** Returns the bits of one gradient: sums of all rows must fit in 64 bits together with the weights, and in the 53 bits of a double. */
 export function countGradientBits(weightBits: number, rowCount: number): number {
   const rowBits = Math.ceil(Math.log2(rowCount + 1));
   return Math.min(30, 62 - weightBits - rowBits, 52 - rowBits);

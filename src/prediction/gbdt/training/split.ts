@@ -1,11 +1,11 @@
 /** Searches the split of a tree level with the largest gain, under monotone constraints. */
 import type { HistogramLayout } from './histogram.ts';
 
-/** A split must respect this; weights are in the units of the quantised weights. */
+/** The constraints of a split; weights are in the units of the quantised weights. */
 export interface SplitRule {
   readonly l2: number;
   readonly minChildWeight: number;
-  /** +1: the prediction may not fall when the feature rises; -1: not rise; 0: free. One a feature. */
+  /** +1: the prediction may not fall when the feature rises; -1: not rise; 0: free. One for each feature. */
   readonly monotone: Int8Array;
   /** 1 for the features that this tree may use. */
   readonly allowed: Uint8Array;
@@ -47,9 +47,9 @@ interface LeafFeature {
 }
 
 /**
- * Adds what each threshold gains in this leaf: equation 7 of Chen & Guestrin 2016, without the per-leaf penalty.
- * A leaf in which the split would leave too little weight on a side, or would break monotonicity, stays whole and
- * gains nothing: pooling both sides is the projection onto the constraint.
+ * Adds the gain of each threshold in this leaf: equation 7 of Chen & Guestrin 2016, without the per-leaf penalty. A leaf in which
+ * the split would leave too little weight on a side, or would break monotonicity, stays whole and gains nothing: pooling both
+ * sides is the projection onto the constraint.
  */
 function addLeafGains(layout: HistogramLayout, level: LevelHistograms, rule: SplitRule, of: LeafFeature): void {
   const { histograms } = level;

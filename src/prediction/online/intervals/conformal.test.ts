@@ -16,7 +16,7 @@ function observeBlocks(delay: number) {
   return quantiles.quantiles()![0]!;
 }
 
-test('the window is longer where requests end late: two blocks that are alike are not all there is', () => {
+test('the window is longer where requests end late, so that it has more than two blocks of equal residuals', () => {
   assert.equal(observeBlocks(0), 2);
   assert.equal(observeBlocks(100), 1);
 });
@@ -70,7 +70,7 @@ test('the more requests are under way together, the less a level may move', () =
   assert.ok(lateMissed > 0.905 && lateMissed <= 0.915, `late, missed ${lateMissed}`);
 });
 
-test('a level that others moved out of its range counts as its end, and moves back', () => {
+test('a level that others moved out of its range counts as the end of the range, and moves back', () => {
   const quantiles = createAdaptiveQuantiles(() => 90);
   for (let i = 0; i < 1000; i++) quantiles.observe(i % 100, { quantiles: COVERED }, 90);
   const saved = quantiles.save();
@@ -101,12 +101,12 @@ function coverRising(events: number): number {
   return below / (events / 2);
 }
 
-test('a quantile that has been too low for long is repaired, although its level may hardly move', () => {
+test('a quantile that was too low for long is corrected, although its level may hardly move', () => {
   const covered = coverRising(12_000);
   assert.ok(Math.abs(covered - 0.9) < 0.015, `${covered} stayed below the p90`);
 });
 
-test('what corrects the quantiles is kept over a restart, and 0 in a state that an older release saved', () => {
+test('corrections of quantiles are kept over a restart, and 0 in a state that an older release saved', () => {
   const before = createAdaptiveQuantiles();
   for (let i = 0; i < 400; i++) before.observe(i % 10, { quantiles: MISSED });
   const { corrections, ...saved } = before.save();

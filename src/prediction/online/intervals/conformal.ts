@@ -1,9 +1,9 @@
 /**
- * Adapts quantile levels so that p90 keeps its coverage while servers drift (Gibbs & Candès 2021). The scaled residuals of the
- * last events give the quantile. Its level moves a little after each event, up when the observed time was above the predicted
- * quantile, down when it was below, so that in the long run the stated share stays below. A scaled residual is log(observed /
- * predicted) divided by the spread that the training measured at that load. Step 3 of `prediction-intervals.ts`. In this file
- * "residual" means a scaled one.
+ * Adapts quantile levels so that p90 keeps its coverage while servers drift (Gibbs & Candès 2021). The quantile is taken from the
+ * scaled residuals of the last events. Its level moves a little after each event, up when the observed time was above the
+ * predicted quantile, down when it was below, so that in the long run the stated share stays below. A scaled residual is
+ * log(observed / predicted) divided by the spread that the training measured at that load. Step 3 of `prediction-intervals.ts`.
+ * In this file "residual" means a scaled one.
  */
 import { conformalQuantile } from '../../model/calibration.ts';
 import { createDelayMean } from './delay-mean.ts';
@@ -16,8 +16,8 @@ export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
 const LOWER_LEVEL = 0.1;
 
 /**
- * Residuals that are kept. The newest 300 count without a feedback delay, and up to all with one: residuals of requests that were
- * under way together are correlated.
+ * How many residuals are kept. The newest 300 are used without a feedback delay, and up to all with one, since residuals of
+ * requests that were under way together are correlated.
  */
 export const KEPT_RESIDUALS = 1000;
 const UNDELAYED_WINDOW = 300;
@@ -28,27 +28,28 @@ const DOUBLING_FEEDBACK_DELAY = 10;
  * move: the median is a prediction, and swings would cost more accuracy than they gain in coverage.
  */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0 : 0.25 * (1 - level)));
-/** The most that all steps taken while an answer was under way may add up to. */
+/** The most that all steps taken while one request is under way may add up to. */
 const MAX_GAIN = 0.3;
 /**
- * How far a level may be from its nominal one, in shares of misses that the nominal one allows. Requests that are under
- * way together are covered or missed together: the more of them, the less a series of either says, and the narrower the
- * range. Without it, a calm hour moves the level so far down that the next surge is missed as a whole.
+ * How far a level may be from its nominal one, as a multiple of the share of misses that the nominal one allows (0.1 at p90).
+ * Requests that are under way together are covered or missed together. So the more there are, the less a series of hits or misses
+ * shows, and the narrower the range is. Without it, a calm hour would move the level so far down that the next surge is missed as
+ * a whole.
  */
 const LEVEL_RANGE = 1.5;
 /**
- * Step of the correction of a quantile after an event, in units of the spread, times (missed ? 1 : 0) − (1 − level). Levels have a
- * range, so they cannot repair what is too low or too high for long. Corrections can: they add up all misses, and nothing
- * pulls them back (the integral term of conformal PID control, Angelopoulos, Candès & Tibshirani 2023). The steps are so small
- * that a single surge moves a quantile little. The median has no correction.
+ * Step of the correction of a quantile after an event, in units of the spread, times (missed ? 1 : 0) − (1 − level). Levels have
+ * a range, so they cannot correct a lasting bias. Corrections can: they add up all misses, and nothing pulls them back (the
+ * integral term of conformal PID control, Angelopoulos, Candès & Tibshirani 2023). The steps are so small that a single surge
+ * moves a quantile little. The median has no correction.
  */
 const CORRECTION_STEP = 0.01;
-/** The most that all steps of a correction taken while an answer was under way may add up to. */
+/** The most that all steps of a correction taken while one request is under way may add up to. */
 const MAX_CORRECTION_GAIN = 0.3;
 /**
- * A bound in both directions, whatever has been wrong for how long. At the upper one a correction falls again by the step times
- * 1 − level at each covered event: it is at 0 after at least 3,000 covered events at p90, 6,000 at p95 and 30,000 at p99. At the lower one
- * it is back after 300 to 340 misses, or more where answers come late.
+ * The bound of a correction in both directions, in units of the spread. From the upper bound a correction falls by step × (1 −
+ * level) at each covered event: it is 0 again after at least 3,000 covered events at p90, 6,000 at p95 and 30,000 at p99. From
+ * the lower bound it is 0 again after 300 to 340 misses, or more with a longer feedback delay.
  */
 export const MAX_SLOT_CORRECTION = 3;
 /** Coverage is a mean of about the last 100 events. */
@@ -56,9 +57,9 @@ export const COVERAGE_DECAY = 0.99;
 export const MIN_LEVEL = 0.02;
 /** Near 1 a quantile is the largest residual of the window, which may be one stalled request. */
 export const MAX_LEVEL = 0.995;
-/** The quantiles that the model measured in training are better than those of fewer residuals than this. */
+/** With fewer residuals than this, the quantiles that were measured in training are better. */
 export const MIN_RESIDUALS = 20;
-/** The window is sorted again after this many events, and a larger one after a hundredth of its size. */
+/** The window is sorted again after this many events, or after this share of its size if that is more. */
 const REFRESH_EVERY = 8;
 const REFRESH_SHARE = 0.01;
 
@@ -66,18 +67,21 @@ const REFRESH_SHARE = 0.01;
 export const NO_CORRECTIONS: readonly number[] = QUANTILE_LEVELS.map(() => 0);
 
 export interface AdaptiveQuantiles {
-  /** One residual for each of `QUANTILE_LEVELS`; undefined while residuals are few: MIN_RESIDUALS, or more if they come late. */
+  /** One residual for each of `QUANTILE_LEVELS`; undefined below MIN_RESIDUALS residuals (more with a feedback delay). */
   quantiles(): Float64Array | undefined;
   /** The p10 of the residuals; undefined as long as `quantiles()` is. */
   lowerQuantile(): number | undefined;
-  /** The residuals that quantiles are taken of, rising; the same array until they are sorted again. Undefined as long as `quantiles()` is. */
+  /**
+   * The residuals that quantiles are taken from, in ascending order; the same array until they are sorted again. Undefined as
+   * long as `quantiles()` is.
+   */
   window(): Float64Array | undefined;
   /** The information in the window, as a share of that in a full window of requests whose times are known at once. */
   readonly evidence: number;
   /**
-   * `predicted` are the quantiles that were predicted for this request, one for each level. `eventsMeanwhile` is how many
-   * events were observed between this request's prediction and its end. Their mean caps the steps of levels and corrections
-   * (`MAX_GAIN`, `MAX_CORRECTION_GAIN`), which would swing otherwise.
+   * `predicted` are the quantiles that were predicted for this request, one for each level. `eventsMeanwhile` is how many events
+   * were observed between this request's prediction and its end. Their mean caps the steps of levels and corrections (`MAX_GAIN`,
+   * `MAX_CORRECTION_GAIN`), which would oscillate otherwise.
    */
   observe(residual: number, predicted?: PredictedQuantiles, eventsMeanwhile?: number): void;
   /** The share of recent events that stayed below this quantile. */
@@ -85,16 +89,19 @@ export interface AdaptiveQuantiles {
   readonly count: number;
   save(): SavedQuantiles;
   restore(saved: SavedQuantiles): void;
-  /** The same while requests are under way. `events` of other processes count as observed between their forecast and end. */
+  /**
+   * Restores while requests are under way. For them, these `events` of other processes count as observed between their forecast
+   * and their end.
+   */
   replace(saved: SavedQuantiles, events: number): void;
 }
 
 export interface PredictedQuantiles {
   readonly quantiles: readonly number[];
   /**
-   * The same without a share of learned quantiles, without floors and without caps. Levels and corrections move by these: by a blend with
-   * wide learned quantiles, or by the bound of a stalled queue, which are hardly ever missed, they would fall far below what is right, and be
-   * too low as soon as these no longer count.
+   * The quantiles of recent residuals alone, without floors and caps. Levels and corrections react to misses of these. Wide
+   * learned quantiles in the blend, or the bound of a stalled queue, are hardly ever missed: by their misses, levels and
+   * corrections would fall too far, and be too low as soon as blend and bound no longer count.
    */
   readonly recent?: readonly number[];
 }
@@ -173,7 +180,7 @@ export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 
   };
 }
 
-/** The misses have moved these, one number for each of `QUANTILE_LEVELS`. */
+/** The numbers that misses move, one for each of `QUANTILE_LEVELS`. */
 interface Adapted {
   readonly levels: Float64Array;
   readonly coverages: Float64Array;
@@ -203,7 +210,7 @@ function fillQuantiles(
     quantiles[p] = conformalQuantile(sorted, limitLevel(levels[p]!, QUANTILE_LEVELS[p]!, range)) + corrections[p]!;
 }
 
-/** How much information a number of residuals has: the longer the feedback delay, the less. */
+/** Measures how much information a number of residuals has: the longer the feedback delay, the less. */
 function createDelayScale(readFeedbackDelay: () => number) {
   /** How many residuals are worth as much as one of a request that ends before the next begins. */
   const redundancy = () => 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
@@ -219,7 +226,7 @@ function createDelayScale(readFeedbackDelay: () => number) {
   };
 }
 
-/** Oldest first; no more than are kept. */
+/** Lists the newest residuals, oldest first; `length` must be at most the number that is kept. */
 function listNewest(
   { window, count }: { readonly window: Float64Array<ArrayBuffer>; readonly count: number },
   length: number,
@@ -258,8 +265,8 @@ function moveLevels(
     const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + meanDelay));
     const moved = level + step * (nominal - (residual <= recent[p]! ? 1 : 0));
     const limited = limitLevel(moved, nominal, range);
-    // The range narrows when more requests run together. A level that is then outside returns by its own steps: limited at
-    // once, it would be pulled back by each process, several times as far as by one.
+    // The range narrows when more requests run together. A level that is then outside returns by its own steps. If it were
+    // clamped at once, each process would pull it back, several times as far in all as one process does.
     const isInRange = level === limitLevel(level, nominal, range);
     const isInward = Math.abs(moved - nominal) < Math.abs(level - nominal);
     if (isInRange || isInward) levels[p] = isInRange ? limited : moved;
@@ -279,7 +286,7 @@ function moveCorrections(
   }
 }
 
-/** `range` in shares of the misses that the nominal level allows. */
+/** `range` is a multiple of the share of misses that the nominal level allows. */
 function limitLevel(level: number, nominal: number, range: number): number {
   const width = range * (1 - nominal);
   return Math.max(nominal - width, Math.min(MAX_LEVEL, nominal + width, level));

@@ -1,9 +1,9 @@
-/** Writes what intervals depend on as numbers, and reads it again, so that an interval can be made as of an earlier moment. */
+/** Encodes the state that intervals depend on as numbers, and decodes it, so that an interval can be computed as of an earlier moment. */
 import { NO_CORRECTIONS, QUANTILE_LEVELS } from './conformal.ts';
 
 const LEVELS = QUANTILE_LEVELS.length;
 
-/** What all intervals of a slot depend on, beside the scale that the training measured. */
+/** The state that all intervals of a slot depend on, besides the scale that was measured in training. */
 export interface SlotState {
   /** The quantiles of recent residuals, one for each of `QUANTILE_LEVELS`; undefined while residuals are few. */
   readonly recent: Float64Array | undefined;
@@ -14,13 +14,13 @@ export interface SlotState {
   /** The largest recent residual, and the largest recent excess in milliseconds. */
   readonly largestShift: number;
   readonly largestExcessMs: number;
-  /** How many observations come between a prediction and its own observation. */
+  /** The feedback delay: how many times of other requests are observed between a prediction and its own time. */
   readonly delay: number;
   /** How many times the slot has observed. */
   readonly count: number;
 }
 
-/** What intervals of one server in a slot depend on. */
+/** The state that intervals of one server in a slot depend on. */
 export interface ServerState {
   /** The corrections of the server, one for each of `QUANTILE_LEVELS`. */
   readonly corrections: Float64Array;
@@ -28,7 +28,7 @@ export interface ServerState {
   readonly count: number;
 }
 
-/** The states of an earlier moment. One that is absent is as it is now. */
+/** The states of an earlier moment. In place of an absent one, the present state is used. */
 export interface DatedState {
   readonly slot?: SlotState | undefined;
   readonly server?: ServerState | undefined;

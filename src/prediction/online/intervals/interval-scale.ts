@@ -1,4 +1,4 @@
-/** Measures how widely observed times scatter around predictions, in buckets of predicted times. */
+/** Computes one factor of an interval, the spread: how widely observed times scattered in training, in buckets of predicted times. */
 import { type Buckets, type Calibration, describeBuckets, LEVELS, median } from '../../model/calibration.ts';
 import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
 
@@ -8,7 +8,7 @@ export interface QuantileTable {
   readonly stride: number;
 }
 
-/** How widely the training's times scatter around their predictions, in buckets of predicted times. */
+/** The spread and the quantiles of each bucket, as measured in training. */
 export interface IntervalScale extends QuantileTable, Buckets {
   /** The spread of each bucket: half the distance between p10 and p90 of the residuals, a logarithm. */
   readonly spreads: Float64Array;
@@ -16,11 +16,11 @@ export interface IntervalScale extends QuantileTable, Buckets {
   /** The p10 of the residuals of each bucket, in units of the spread. */
   readonly lowerQuantiles: Float64Array;
   readonly logMeans: Float64Array;
-  /** How many residuals the training measured this from; 0 is a guess. */
+  /** How many residuals the training measured this from; 0 for a guess. */
   readonly rows: number;
 }
 
-/** The smallest spread: equal residuals in a bucket are chance. */
+/** The smallest spread: a bucket has equal residuals only by chance. */
 const MIN_SPREAD = 0.02;
 const LOW = LEVELS.indexOf(0.1);
 const HIGH = LEVELS.indexOf(0.9);
@@ -30,7 +30,7 @@ export function measureScale({ edges, quantiles, logMeans, rows }: Calibration):
   const spreads = logMeans.map((_, bucket) =>
     Math.max(MIN_SPREAD, (residual(bucket, HIGH) - residual(bucket, LOW)) / 2),
   );
-  // The model predicts its median already.
+  // The model predicts the median itself, so its quantile is 0.
   const inSpreads = (bucket: number, level: QuantileLevel): number =>
     level === 0.5 ? 0 : residual(bucket, LEVELS.indexOf(level)) / spreads[bucket]!;
   const byBucket = Array.from(spreads, (_, bucket) => QUANTILE_LEVELS.map((level) => inSpreads(bucket, level)));
@@ -47,8 +47,8 @@ export function measureScale({ edges, quantiles, logMeans, rows }: Calibration):
 }
 
 /**
- * What the training measured includes loads that have not occurred lately. In a blend it counts as much as this share of a full
- * window of recent residuals, and less the fuller the window is.
+ * Quantiles measured in training include loads that have not occurred lately. In a blend they count as much as this share of a
+ * full window of recent residuals, and less the fuller the window is.
  */
 const LEARNED_SHARE = 1 / 5;
 

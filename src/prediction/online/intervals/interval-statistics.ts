@@ -61,7 +61,10 @@ export function fillStatistic(state: IntervalState, mixed: MixedRows, { statisti
   }
 }
 
-/** Shifts the median equally at every load, so that it never reverses the order of two rows; in training it was 0 at each load. */
+/**
+ * Shifts the median of a server by the same factor at every load, so that two of its rows never change order; the training shift
+ * is 0 at each load.
+ */
 function fillMedians(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,
@@ -81,7 +84,7 @@ function fillQuantiles(
   for (let n = 0; n < count; n++) {
     const corrections = ofServers.correctionsOf(servers[n]!);
     const factor = Math.exp(quantileShift(state, corrections, mixtureMs[n]!));
-    // The median moves slowly. Where all observed times were far below it, the upper quantiles still stay above it.
+    // The median moves slowly. If all observed times were far below it, the upper quantiles would fall below it too.
     timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.max(factor, medianFactor(state, corrections)));
   }
 }
@@ -93,7 +96,7 @@ function raiseToLeast({ count, rows }: MixedRows, leastMs: Float64Array, timesMs
   }
 }
 
-/** Fills p10 values that are never above the median. The p10 has no correction for each server: it is that of the slot. */
+/** Fills p10 values that are never above the median. The p10 is that of the slot, without a correction for the server. */
 function fillLowerBounds(
   state: IntervalState,
   { count, rows, servers, mixtureMs }: MixedRows,
@@ -185,9 +188,9 @@ export interface PredictedInterval extends PredictedBlend {
 }
 
 /**
- * Expresses what was promised for a request in the units of `renewed`, the interval of another model for it: each upper quantile
- * stays the same time in milliseconds. So a time misses the translated promise exactly when it misses the old one, and its
- * residual is one of the new model.
+ * Converts the interval of a request to the units of `renewed`, the interval of another model for it: each upper quantile stays
+ * the same time in milliseconds. So a time misses the converted quantile exactly when it misses the old one, and its residual is
+ * relative to the new model.
  */
 export function translateInterval(old: PredictedInterval, renewed: PredictedInterval): PredictedInterval {
   const { mixtureMs, spread, learnedRoom, maxMedianShift } = renewed;

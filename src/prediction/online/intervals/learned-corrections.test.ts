@@ -42,7 +42,7 @@ test('misses pull a learned quantile to the recent one, and never beyond it', ()
   assert.equal(missed.save()[0], 0);
 });
 
-test('covered requests lower a learned quantile to the recent one, and not at all behind a floor', () => {
+test('covered requests lower a learned quantile to the recent one, and not at all while it is at a floor', () => {
   const narrow = [0, 0.5, 0.6, 0.7];
   assert.equal(apply(correctBy(-9, { recent: narrow }), P90, narrow[P90]!), narrow[P90]);
   assert.deepEqual(correctBy(-9, { recent: narrow, isAtFloor: true }).save(), [0, 0, 0, 0]);

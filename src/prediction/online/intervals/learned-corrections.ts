@@ -1,38 +1,38 @@
 /**
  * Corrects the learned quantiles of a slot, in units of the spread, by the misses of what was predicted (quantile tracking). See
  * Angelopoulos, Candès & Tibshirani 2023. A correction pulls a learned quantile towards the recent one and never beyond it, and
- * counts for as much as the learned quantile does. So after a change the p90 is right again as soon as the window of recent
- * residuals is, whatever has been added up. Step 4 of `prediction-intervals.ts`.
+ * has the weight of the learned quantile in the blend. So after a change the p90 is right again as soon as the window of recent
+ * residuals is, however large the correction has become. Step 4 of `prediction-intervals.ts`.
  */
 import { MEDIAN, NO_CORRECTIONS, QUANTILE_LEVELS } from './conformal.ts';
 import { createDelayMean } from './delay-mean.ts';
 
 /** The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). The median has no correction. */
 const STEP = 0.02;
-/** The most that all steps taken while an answer was under way may add up to. */
+/** The most that all steps taken while one request is under way may add up to. */
 const MAX_GAIN = 2;
-/** A bound in both directions, whatever has been wrong for how long. */
+/** The bound of a correction in both directions, in units of the spread. */
 export const MAX_LEARNED_CORRECTION = 3;
 
 export interface LearnedCorrections {
-  /** One for each of `QUANTILE_LEVELS`, for `correctLearned`. The array moves with each event. */
+  /** One for each of `QUANTILE_LEVELS`, for `correctLearned`. Each event changes the array in place. */
   readonly corrections: Float64Array;
-  /** Moves the corrections, but none further away from what has an effect on a quantile as it was predicted. */
+  /** Moves the corrections, but none further out of the range in which it has an effect on a predicted quantile. */
   observe(residual: number, predicted: PredictedBlend, eventsMeanwhile: number): void;
   save(): number[];
   restore(saved: readonly number[]): void;
 }
 
-/** What was predicted for a request, one number for each of `QUANTILE_LEVELS`. */
+/** The prediction for a request, with one number for each of `QUANTILE_LEVELS`. */
 export interface PredictedBlend {
   readonly quantiles: readonly number[];
   /** A quantile at this floor would not fall with its correction. */
   readonly floor: number;
-  /** How far the recent quantiles were above the learned ones; undefined where these were not in the blend. */
+  /** How far the recent quantiles were above the learned ones; undefined if these were not in the blend. */
   readonly learnedRoom: Float64Array | undefined;
 }
 
-/** The learned quantile with its correction, between the learned and the recent one. */
+/** Returns the learned quantile plus its correction, limited to the range from the learned to the recent one. */
 export function correctLearned(learned: number, recent: number, correction: number): number {
   const room = recent - learned;
   return learned + Math.max(Math.min(0, room), Math.min(Math.max(0, room), correction));

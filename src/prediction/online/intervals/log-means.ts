@@ -3,7 +3,10 @@ import { logMeanRatio } from '../../model/calibration.ts';
 import type { AdaptiveQuantiles } from './conformal.ts';
 import { type IntervalScale, shareOfRecent } from './interval-scale.ts';
 
-/** Returns a function that reads the logarithm of the mean for each bucket. It sums up the window only when that was sorted again. */
+/**
+ * Returns a function that reads the logarithm of the mean for each bucket. It computes them again only after the window was
+ * sorted again or the scale was replaced.
+ */
 export function createLogMeans(ofSlot: AdaptiveQuantiles): (learned: IntervalScale) => Float64Array {
   let [scale, window]: [IntervalScale?, Float64Array?] = [];
   let blended = new Float64Array(0);

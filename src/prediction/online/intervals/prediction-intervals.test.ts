@@ -16,12 +16,12 @@ function predictMedian(underWay: number): number {
   return quantileMs('p50', 100, intervals.predictInterval(100, 0));
 }
 
-test('the median follows what servers show by 5 % where it is known at once, and hardly where it is known late', () => {
+test('the median follows observed times by up to 5 % if they are known at once, and hardly if they are known late', () => {
   assert.ok(Math.abs(predictMedian(1) - 105) < 0.2);
   assert.ok(predictMedian(300) > 100 && predictMedian(300) < 100.2);
 });
 
-test('short times that stall do not make the p90 of a long one many times as long', () => {
+test('short times that stall do not multiply the p90 of a long one', () => {
   const predicted = Float64Array.from({ length: 200 }, (_, i) => 90 + (i % 20));
   const steady = calibrate(
     predicted,
@@ -34,7 +34,7 @@ test('short times that stall do not make the p90 of a long one many times as lon
   assert.ok(p90Ms(30_000) > 30_000 && p90Ms(30_000) <= 30_000 + 2 * 2900 + 1, `of a long time: ${p90Ms(30_000)}`);
 });
 
-test('learned quantiles count beside recent ones, and less the more of these there are', () => {
+test('learned quantiles are blended with recent ones, and count less the more recent residuals there are', () => {
   const ratios = Float64Array.from({ length: 200 }, (_, i) => 100 * Math.exp((i - 100) / 100));
   const learned = calibrate(new Float64Array(200).fill(100), ratios);
   const predictP90 = (events: number) => {
@@ -52,7 +52,7 @@ test('learned quantiles count beside recent ones, and less the more of these the
   assert.ok(many < 111 && many > 108, `many recent ones ${many}`);
 });
 
-test('a prediction that was made before the counts began again turns no correction around', () => {
+test('a prediction that was made before the counts began again reverses no correction', () => {
   const predictAfter = (observedBefore: number) => {
     const intervals = createPredictionIntervals('ttft', unknownCalibration());
     const old = { ...intervals.predictInterval(100, 0), observedBefore, observedOfServerBefore: observedBefore };
@@ -63,7 +63,7 @@ test('a prediction that was made before the counts began again turns no correcti
   assert.ok(Math.abs(predictAfter(40_000) / predictAfter(0) - 1) < 0.02, `${predictAfter(40_000)}, ${predictAfter(0)}`);
 });
 
-/** What a request takes, in ms: twice as long in the surges. */
+/** The duration of a request in ms: twice as long in the surges. */
 function drawMs(random: () => number, isSurge: boolean): number {
   return 100 * drawLogNormal(random, isSurge ? 2 : 1, 0.3);
 }

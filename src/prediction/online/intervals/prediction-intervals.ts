@@ -1,6 +1,6 @@
 /**
- * Computes the distribution of the observed time around a prediction. How the p90 of a prediction of m milliseconds is made (p95
- * and p99 likewise):
+ * Computes the interval around a prediction, step by step: first the spread, then the quantiles (p10, median, p90, p95, p99) and
+ * the mean. The p90 of a prediction of m milliseconds is computed in these steps (p95 and p99 likewise):
  *   1. Spread. m falls into a bucket of predicted times. On held-out rows the training measured the spread of the bucket, half the
  *      distance between the p10 and the p90 of its residuals log(observed / predicted) (`interval-scale.ts`).
  *   2. Learned quantile: the p90 of the same residuals, divided by the spread.
@@ -44,13 +44,13 @@ import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.
  * Means that each event decays by `FEEDBACK_DELAY_DECAY`. Intervals use their sum. The weights of experts use only the first,
  * since they should follow a server even within one report.
  *
- * Example: a report of 500 rows is learned in parts of 32. When its 101st row is learned, 100 others were since its forecast: 96
- * in earlier parts, which count for `reportDelay`, and 4 in its own part, which count for `feedbackDelay`.
+ * Example: a report of 500 rows is learned in parts of 32. When its 101st row is learned, 100 others have been learned since its
+ * forecast: 96 in earlier parts, which count for `reportDelay`, and 4 in its own part, which count for `feedbackDelay`.
  */
 export interface FeedbackDelays {
-  /** How many observations of other requests come between a prediction and its own observation (delayed feedback). */
+  /** How many times of other requests are observed between a prediction and its own time (delayed feedback). */
   feedbackDelay: number;
-  /** How many more were learned in earlier parts of the same report (and of others at the same time). */
+  /** How many more were learned in earlier parts of the same report (and of concurrent reports). */
   reportDelay: number;
 }
 
@@ -66,7 +66,7 @@ export interface PredictionIntervals {
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
   predictInterval(mixtureMs: number, server: number, options?: IntervalOptions): PredictedInterval;
-  /** What intervals at this server depend on now. Its arrays move with each observed time. */
+  /** Returns the state that intervals at this server depend on. Each observed time changes its arrays in place. */
   readState(server: number): { readonly slot: SlotState; readonly server: ServerState };
   /** `logRatio` is log(observed / mixture), the residual before it is divided by the spread. */
   observe(interval: PredictedInterval, server: number, logRatio: number): void;
@@ -74,22 +74,22 @@ export interface PredictionIntervals {
 }
 
 export interface IntervalOptions {
-  /** No quantile above the median is below it. */
+  /** The lower bound of every quantile above the median. */
   readonly leastMs?: number | undefined;
   /** As of an earlier moment. */
   readonly asOf?: DatedState | undefined;
 }
 
 /**
- * A larger lasting bias is corrected by the mean residuals (`residual-tracker.ts`). Without this limit, a wide spread at an unseen
- * load could change the median by a factor of e.
+ * The largest shift of the median, as a logarithm. Mean residuals (`residual-tracker.ts`) correct a larger lasting bias. Without
+ * this limit, a wide spread at an unseen load could change the median by a factor of e.
  */
 const MAX_MEDIAN_SHIFT = 0.05;
 /** At this feedback delay the limit of the median's shift is half as large. */
 const HALF_FEEDBACK_DELAY = 3;
 export const FEEDBACK_DELAY_DECAY = 0.98;
 /**
- * A short time is now and then many times as long as predicted, and a long one is not. So in milliseconds a quantile exceeds
+ * A short predicted time is now and then exceeded many times over, and a long one is not. So in milliseconds a quantile exceeds
  * its prediction by at most this many times the largest recent excess, whatever the load.
  */
 const EXCESS_MARGIN = 2;
@@ -139,7 +139,7 @@ interface PredictedTime {
   readonly spread: number;
   /** The corrections of its server. */
   readonly corrections: Float64Array;
-  /** No quantile above the median is below it: step 8, in units of the spread. */
+  /** The lower bound of every quantile above the median: step 8, in units of the spread. */
   readonly floor: number;
 }
 
@@ -162,7 +162,7 @@ function correctRecent(recent: Float64Array | undefined, corrections: Float64Arr
   });
 }
 
-/** Observed times move these. */
+/** The parts that observed times change. */
 type LearnedParts = Pick<
   PredictionIntervals,
   'ofSlot' | 'ofServers' | 'ofLearned' | 'rollingMaximum' | 'excessMaximum' | 'delays'

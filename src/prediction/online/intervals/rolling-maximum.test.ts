@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRollingMaximum } from './rolling-maximum.ts';
 
-test('the rolling maximum is that of the last 300 times, and infinite before there are 20', () => {
+test('the rolling maximum covers the last 300 times, and is infinite before there are 20', () => {
   const maximum = createRollingMaximum();
   const observe = (times: number, logRatio: number) => {
     for (let i = 0; i < times; i++) maximum.observe(logRatio);

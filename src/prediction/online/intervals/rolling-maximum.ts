@@ -39,7 +39,7 @@ export function createRollingMaximum(): RollingMaximum {
       window[count % MAXIMUM_WINDOW] = value;
       count++;
       if (count < MIN_RESIDUALS) return;
-      // Scans the window only when the maximum itself drops out of it: at each value when all are the same.
+      // Scans the window only when the maximum itself drops out of it, which is at each value if all are equal.
       if (count === MIN_RESIDUALS || dropped === maximum)
         maximum = findMaximum(window, Math.min(count, MAXIMUM_WINDOW));
       else maximum = Math.max(maximum, value);
@@ -47,7 +47,7 @@ export function createRollingMaximum(): RollingMaximum {
   };
 }
 
-/** Spread arguments would be an object for each value. */
+/** A loop, since spread arguments of `Math.max` would allocate an object for each value. */
 function findMaximum(values: Float64Array, count: number): number {
   let maximum = 0;
   for (let i = 0; i < count; i++) maximum = Math.max(maximum, values[i]!);

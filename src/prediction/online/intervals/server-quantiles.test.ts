@@ -56,7 +56,7 @@ test('corrections are kept over a restart', () => {
   assert.equal(before.saveServer(1), undefined);
 });
 
-test('answers that come hundreds of events late do not make the levels swing', () => {
+test('times that are known hundreds of events late do not make corrections oscillate', () => {
   const delay = 300;
   const slot = createAdaptiveQuantiles();
   const random = createRandom(2);

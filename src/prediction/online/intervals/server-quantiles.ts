@@ -1,14 +1,17 @@
 /**
  * Corrects the quantiles of a slot for each server (quantile tracking). There is one correction for each quantile level, moved
  * after each event of the server (Angelopoulos, Candès & Tibshirani 2023), so that in the long run the stated share stays below
- * at every server, and not only on average over them. It begins at 0, so a server without events has the quantiles of its slot,
- * and returns to 0 slowly. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of
+ * at every server, and not only on average over all. A correction begins at 0, so a server without events has the quantiles of
+ * its slot, and returns to 0 slowly. Corrections are in units of the slot's spread, as the quantiles are. Step 5 of
  * `prediction-intervals.ts`.
  */
 import { QUANTILE_LEVELS } from './conformal.ts';
 import { createDelayMean, type DelayMean } from './delay-mean.ts';
 
-/** The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should be steady. */
+/**
+ * The step of a correction after an event, times (missed ? 1 : 0) − (1 − level). That of the median is small: a prediction should
+ * be steady.
+ */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
 export const CORRECTION_DECAY = 0.999;
 /** A bound, so that a server's quantiles return to normal soon after it has recovered. */
@@ -23,7 +26,8 @@ export interface ServerQuantiles {
   correctionsOf(server: number): Float64Array;
   /**
    * `predicted` are the quantiles that were predicted for the server's request, one for each level. `eventsMeanwhile` is how many
-   * events of the server were observed between prediction and end: the more on average, the smaller the step.
+   * events of the server were observed between the prediction and the end of the request: the more on average, the smaller the
+   * step.
    */
   observe(server: number, residual: number, predicted: readonly number[], eventsMeanwhile?: number): void;
   /** How many events of this server were observed. */

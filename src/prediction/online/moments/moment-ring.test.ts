@@ -14,13 +14,13 @@ test('a count that is noted stays as it is, however large', () => {
   assert.deepEqual([...ring.read(0, 'part')], [2 ** 33 + 1]);
 });
 
-test('late clocks of half of the requests do not move what counts as their dispatch further back', () => {
+test('requests of late clocks, half of all, do not move the assumed dispatch further back', () => {
   const ring = createMomentRing({ part: 1 });
   for (let i = 0; i < 4000; i++) addTime(ring, i, i % 2 === 0 ? ring.countBy(0) : ring.observedTimes - Math.min(i, 5));
   assert.ok(ring.observedTimes - ring.countBy(0) <= 64 + 8 * 6, `${ring.observedTimes - ring.countBy(0)} times ago`);
 });
 
-test('requests that are longer under way than those before count from their own dispatch', () => {
+test('requests that are under way for longer than those before are dated to their own dispatch', () => {
   const ring = createMomentRing({ part: 1 });
   for (let i = 0; i < 2000; i++) {
     const sent = Math.max(0, i - 300);

@@ -1,7 +1,7 @@
-/** Notes what was known before each observed time: the newest few thousand, as columns of numbers that use little memory. */
+/** Notes what was known before each of the newest 4,096 observed times, in columns of numbers that use little memory. */
 import { PREDICTION_TARGETS, type PredictionTarget } from '../../schema/observation-table.ts';
 
-/** Whose observed time it is. */
+/** The owners of an observed time. */
 export interface NotedOwners {
   readonly target: PredictionTarget;
   /** The array that the index has for the server: another one once its number is given to another server. */
@@ -17,11 +17,11 @@ export interface Observed {
   readonly sentAfter?: number | undefined;
 }
 
-/** Each part of a note is as many numbers as `PartLengths` says. */
+/** The parts of a note; each has as many numbers as `PartLengths` says. */
 export type Parts<Part extends string> = Readonly<Record<Part, ArrayLike<number>>>;
 export type PartLengths<Part extends string> = Readonly<Record<Part, number>>;
 
-/** The numbers of the first notes since a moment, by the owner whose time changed what is noted. NONE where no time has. */
+/** For each owner, the number of the first note since a moment that was written for one of its times; NONE if it had no time since. */
 export interface LaterNotes {
   readonly slot: number;
   readonly server: number;
@@ -40,28 +40,34 @@ export interface MomentRing<Part extends string> {
   readonly oldest: number;
   add(owners: NotedOwners, when: Observed, parts: Parts<Part>): void;
   read(number: number, part: Part): Float64Array;
-  /** Means of this target that were noted until now are relative to another model, except those that `renew` writes. */
+  /** Marks all noted means of this target as relative to another model. Those that `renew` writes later are relative to the served one. */
   outdateMeans(target: PredictionTarget): void;
-  /** Writes a part of a note that is kept, by the served model. */
+  /** Overwrites a part of a note, if the note is still kept, with values of the served model. */
   renew(number: number, part: Part, values: ArrayLike<number>): void;
   /**
-   * How many times this process had observed when a request was sent at this time of day: at least those before the oldest note, and
-   * before most other requests. The clock of a caller may be minutes late.
+   * How many times this process had observed when a request was sent at this time of day. The result is never before the oldest
+   * note, nor further back than a few times the usual delay, since the clock of a caller may be minutes late.
    */
   countBy(ms: number): number;
   /** The first notes from this number on. */
   findLater(owners: NotedOwners, since: number): LaterNotes;
 }
 
-/** Notes are kept in 3 MB at most: of a request that is older than all notes, the moment of the oldest counts. */
+/** So notes use at most 3 MB. For a request that is older than all notes, the moment of the oldest is used. */
 const MOST_NOTES = 4096;
-/** A request was sent at most this many observed times ago, and this many times as many as two of five others are under way for. */
+/**
+ * A request counts as sent at most LEAST_LIMIT + LIMIT_FACTOR × delay observed times ago; `delay` is the 40 % quantile of recent
+ * delays.
+ */
 const LEAST_LIMIT = 64;
 const LIMIT_FACTOR = 8;
-/** Steps of a quantile: three of five are longer under way. Unlike a mean, it does not follow the requests of late clocks. */
+/**
+ * The factors that track the 40 % quantile of delays: three of five requests are under way for longer. Unlike a mean, it does not
+ * follow the requests of late clocks.
+ */
 const DELAY_RISE = 1.02;
 const DELAY_FALL = 1.03;
-/** Most models have few reports. */
+/** The first capacity is small, since most models have few reports. */
 const FIRST_NOTES = 64;
 
 export function createMomentRing<Part extends string>(lengths: PartLengths<Part>): MomentRing<Part> {
@@ -69,7 +75,7 @@ export function createMomentRing<Part extends string>(lengths: PartLengths<Part>
   const models = { ttft: 0, tpot: 0 };
   let columns = createColumns(FIRST_NOTES, layout.width);
   let observedTimes = 0;
-  /** How many times are observed between a request and its own time, at least in three of five lately. */
+  /** How many times were observed between a request and its own time: the 40 % quantile of recent requests. */
   let delay = 1;
   const limit = () => LEAST_LIMIT + LIMIT_FACTOR * delay;
   const oldest = () => Math.max(0, observedTimes - columns.capacity);
@@ -91,7 +97,7 @@ export function createMomentRing<Part extends string>(lengths: PartLengths<Part>
       if (observedTimes === columns.capacity && columns.capacity < MOST_NOTES) columns = enlarge(columns, layout.width);
       const at = observedTimes % columns.capacity;
       const before = observedTimes === 0 ? knownMs : columns.knownMs[(observedTimes - 1) % columns.capacity]!;
-      // A clock may be set back. Times must rise, since they are searched.
+      // A clock may be set back, but the binary search of `countBy` needs ascending times.
       columns.knownMs[at] = Math.max(before, knownMs);
       columns.targets[at] = PREDICTION_TARGETS.indexOf(owners.target);
       columns.models[at] = models[owners.target];
@@ -151,7 +157,7 @@ function createColumns(capacity: number, width: number): Columns {
   };
 }
 
-/** Before the largest capacity is full, a note stands at its number. */
+/** Until the largest capacity is full, the index of a note is its number. */
 function enlarge(full: Columns, width: number): Columns {
   const larger = { ...createColumns(2 * full.capacity, width), addresses: full.addresses, slots: full.slots };
   for (const name of ['knownMs', 'targets', 'models', 'podTypes', 'values'] as const) larger[name].set(full[name]);
@@ -169,7 +175,7 @@ function layOut<Part extends string>(lengths: PartLengths<Part>) {
   return { parts, starts, width };
 }
 
-/** From the first number up to the one before `to`. */
+/** The numbers of notes from `from`, inclusive, to `to`, exclusive. */
 interface Range {
   readonly from: number;
   readonly to: number;

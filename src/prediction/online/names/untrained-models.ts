@@ -14,9 +14,12 @@ export interface UntrainedModels<Model> {
   onForget(listener: (name: string) => void): void;
 }
 
-/** As many names have a live model of their own. */
+/** The most names that have a live model of their own. */
 const MAX_UNTRAINED = 256;
-/** A name gives way when it was not used for this long: names that never come again cannot shut out others, nor make a live model for each report. */
+/**
+ * A name can be replaced after it was not used for this long. So names that never come again do not shut out others, and a stream
+ * of new names does not create a live model for each report.
+ */
 export const LEAST_IDLE_MS = 600_000;
 
 interface UsedModel<Model> {

@@ -30,7 +30,7 @@ function listLeast({ oldestMs, gapMs, waiting, reportAgeMs = 0 }: History) {
   return [0, 1].map((row) => ({ median: bounds.leastMs[row]!, quantile: bounds.leastQuantileMs[row]! }));
 }
 
-test('the less a queue moves, the longer a wait is the least to expect', () => {
+test('the less a queue moves, the higher is the lower bound of a wait', () => {
   const [long, none] = listLeast({ oldestMs: 5000, gapMs: 500, waiting: 100 });
   assert.ok(long!.quantile > 29_000 && long!.quantile < 30_000, 'six tenths of the requests times the pace');
   assert.ok(Math.abs(long!.median - (0.25 / 0.6) * long!.quantile) < 1e-6);
@@ -39,7 +39,7 @@ test('the less a queue moves, the longer a wait is the least to expect', () => {
   assert.equal(listLeast({ oldestMs: 5000, gapMs: 500, waiting: 4 })[0]!.quantile, 2000, 'the queue is gone by then');
 });
 
-test('a queue that has just begun, and one of which the reports are old, say little', () => {
+test('a queue that has just begun, and one with old reports, hardly raise the bound', () => {
   assert.ok(listLeast({ oldestMs: 50, gapMs: 1000, waiting: 10 })[0]!.quantile <= 50);
   const late = listLeast({ oldestMs: 5000, gapMs: 500, waiting: 100, reportAgeMs: 2500 });
   assert.deepEqual(late[0], { median: 0, quantile: 0 });
@@ -95,7 +95,7 @@ test('where requests wait for longer than predicted, the median and the p90 rise
   assert.equal(stalled!.tpot, before!.tpot);
 });
 
-test('a promise that was raised is what the request is judged by', () => {
+test('a request is compared with the interval that was raised', () => {
   const live = createLiveModel(model, { nowMs: () => NOW_MS });
   const columns = tabulate(rows.slice(0, 1));
   columns.oldestWaitingMs[0] = 5000;
@@ -109,7 +109,7 @@ test('a promise that was raised is what the request is judged by', () => {
   );
 });
 
-/** A request behind a queue that should take 50 s, of a server that answers at once. */
+/** A request at the end of a queue that should take 50 s, at a server that answers at once. */
 function observeIdle(live: LiveModel): number {
   const columns = tabulate(rows.slice(0, 1));
   columns.oldestWaitingMs[0] = 5000;
@@ -122,7 +122,7 @@ function observeIdle(live: LiveModel): number {
   return forecast.ttft.medianMs;
 }
 
-test('queues that are proved wrong are not believed: first tokens that are reported to another process seem to wait', () => {
+test('bounds that proved wrong are not used: requests whose first tokens are reported to another process seem to wait', () => {
   const live = createLiveModel(model, { nowMs: () => NOW_MS });
   const medians = Array.from({ length: 60 }, () => observeIdle(live));
   assert.ok(medians[0]! > 11_000, `at first: ${medians[0]}`);

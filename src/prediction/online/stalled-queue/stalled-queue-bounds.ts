@@ -49,7 +49,7 @@ function fillRowBounds(columns: Histories, row: number, { leastMs, leastQuantile
   leastQuantileMs[row] = Math.max(Math.min(queueMs, waitedMs), LEAST_QUANTILE_SHARE * stalled * queueMs);
 }
 
-/** How old the newest report of the server is: reports may come late, or together. */
+/** Milliseconds since the newest report of the server. Reports may come late, or in batches. */
 function readReportAge({ sinceFirstTokenMs, sinceDispatchMs }: Histories, row: number): number {
   const sinceDispatch = sinceDispatchMs[row]!;
   const sinceFirstToken = sinceFirstTokenMs[row]!;

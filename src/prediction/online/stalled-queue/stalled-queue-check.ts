@@ -1,7 +1,7 @@
 /**
  * Decides whether the bounds of stalled queues are used: only while they prove right. A request whose first token is reported to
- * another process, or never, seems to wait, and makes a queue look stalled. So of the forecasts that a bound raised, most
- * (`MIN_SHARE`) must have taken at least as long as the bound said.
+ * another process, or never, seems to wait, and makes a queue look stalled. So of the requests whose forecast a bound raised,
+ * most (`MIN_SHARE`) must have taken at least as long as the bound.
  */
 
 import type { PredictionTarget } from '../../schema/observation-table.ts';
