@@ -1,16 +1,18 @@
 /** Refuses a request that is not gRPC with 405 or 415, and bounds how much of it is read. */
+import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { COST } from '../budget/turns.ts';
 import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
 import type { StreamListener } from '../http2/stream-listener.ts';
 import { MAX_SHOWN_LENGTH } from '../protocol/status.ts';
-import type { EndlessCall } from './endless-call.ts';
 
 /** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
 const MAX_REQUEST_BYTES = 16_384;
 /** So is a request that takes longer: it would keep a stream and a connection occupied. */
 const MAX_REQUEST_MS = 3000;
+/** Of all connections. A further one ends the oldest: each keeps a stream alive, which collections copy. */
+const MAX_UNENDED = 256;
 const WAITING_REQUEST_BYTES = 2048;
 /** Reasons of one connection that wait for a window. Each keeps a request alive, and collections copy what lives. */
 const MAX_WAITING_BYTES = 16_384;
@@ -43,9 +45,9 @@ export function refusalOf(headers: Headers): Refusal | undefined {
  * A request that is not gRPC. Its status goes out at once, the reason when the request ends, so that a client which is
  * still sending reads a whole answer without a reset, and the rest of its request is checked like any other.
  */
-export class RefusedRequest implements StreamListener, EndlessCall {
-  previous: EndlessCall | undefined;
-  next: EndlessCall | undefined;
+export class RefusedRequest implements StreamListener, Linked<RefusedRequest> {
+  previous: RefusedRequest | undefined;
+  next: RefusedRequest | undefined;
   readonly #stream: Http2Stream;
   readonly #body: Buffer;
   readonly #onEnd: (request: RefusedRequest) => void;
@@ -123,5 +125,25 @@ export class RefusedRequest implements StreamListener, EndlessCall {
   #end(): void {
     this.#stream.sendTrailers(NOTHING);
     this.#stream.connection.flush();
+  }
+}
+
+/** The refused requests that have not ended: a bounded number, of which the oldest ends first. */
+export class RefusedRequests {
+  readonly #unended = new LinkedQueue<RefusedRequest>();
+  #count = 0;
+
+  add(request: RefusedRequest): void {
+    this.#unended.add(request);
+    this.#count += 1;
+    if (this.#count > MAX_UNENDED) this.#unended.first?.stop();
+  }
+
+  delete(request: RefusedRequest): void {
+    if (this.#unended.delete(request)) this.#count -= 1;
+  }
+
+  stopAll(): void {
+    for (const request of this.#unended.list()) request.stop();
   }
 }

@@ -17,7 +17,7 @@ import type { BaseCall, CallDependencies, Route } from '../call/base-call.ts';
 import { CollectingCall } from '../call/collecting-call.ts';
 import type { EndlessCall } from '../call/endless-call.ts';
 import type { Peer } from '../call/peer.ts';
-import { type Refusal, RefusedRequest, refusalOf } from '../call/refused-request.ts';
+import { type Refusal, RefusedRequest, RefusedRequests, refusalOf } from '../call/refused-request.ts';
 import { sendFailure } from '../call/send-failure.ts';
 import type { GrpcMethod, GrpcUnaryMethod } from '../call/service.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
@@ -67,8 +67,9 @@ export class Transport {
   readonly #connections: ConnectionPlaces<Http2Connection>;
   readonly #handshakes: Handshakes;
   readonly #readNetwork: ReadNetwork;
-  /** Streams and refused requests, which a drain ends early, since they may last for ever. */
+  /** A drain ends these early, since they may last for ever. */
   readonly #endless = new LinkedQueue<EndlessCall>();
+  readonly #refused = new RefusedRequests();
   readonly #bufferPool = new BufferPool();
   readonly #turns: Turns;
   readonly #countGarbage: CountGarbage;
@@ -130,6 +131,7 @@ export class Transport {
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
     this.#handshakes.destroyAll();
     for (const call of this.#endless.list()) call.stop();
+    this.#refused.stopAll();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
       this.#handshakes.destroyAll();
@@ -191,10 +193,10 @@ export class Transport {
   }
 
   #refuse(stream: Http2Stream, headers: Headers, refusal: Refusal): void {
-    const request = new RefusedRequest({ stream, headers, refusal, onEnd: this.#forget });
+    const request = new RefusedRequest({ stream, headers, refusal, onEnd: this.#forgetRefused });
     stream.listener = request;
     if (this.#isDraining) request.stop();
-    else this.#endless.add(request);
+    else this.#refused.add(request);
   }
 
   #openCall(dependencies: CallDependencies, method: GrpcMethod): void {
@@ -212,9 +214,11 @@ export class Transport {
     if (this.#isDraining) call.stop();
   }
 
-  readonly #forget = (call: BaseCall | RefusedRequest): void => {
+  readonly #forget = (call: BaseCall): void => {
     if (isEndless(call)) this.#endless.delete(call);
   };
+
+  readonly #forgetRefused = (request: RefusedRequest): void => this.#refused.delete(request);
 }
 
 function createEndlessCall(dependencies: CallDependencies, method: Exclude<GrpcMethod, GrpcUnaryMethod>) {
@@ -222,7 +226,7 @@ function createEndlessCall(dependencies: CallDependencies, method: Exclude<GrpcM
   return method.kind === 'stream' ? new StreamingCall(dependencies, method) : new CollectingCall(dependencies, method);
 }
 
-function isEndless(call: BaseCall | RefusedRequest): call is Exclude<BaseCall, UnaryCall> & EndlessCall {
+function isEndless(call: BaseCall): call is Exclude<BaseCall, UnaryCall> & EndlessCall {
   return !(call instanceof UnaryCall);
 }
 
