@@ -69,10 +69,10 @@ export function createAccuracyRecorder(): AccuracyRecorder {
     server: createPeriods({ minutes: COUNTS_MINUTES, maximum: MAX_COUNTS }),
   };
 
-  function addToPart(row: AnsweredRow, kind: SumsKind): void {
+  function addToPart(row: AnsweredRow, kind: SumsKind, name: string): void {
     const { targetModel, target, nowMs } = row;
-    const { part, version } = findPart(row, kind);
-    const cell = sums[kind].open(nowMs, `${targetModel}\n${part}\n${target}${version}`, (startMs) => {
+    const cell = sums[kind].openPart(nowMs, name)?.open(0, (startMs) => {
+      const { part, version } = findPart(row, kind);
       return { targetModel, startMs, kind, part, target, version, lastMs: nowMs, sums: createSums() };
     });
     if (cell === undefined) return;
@@ -80,18 +80,25 @@ export function createAccuracyRecorder(): AccuracyRecorder {
     addObservation(cell.sums, row);
   }
 
-  function countError(row: AnsweredRow, kind: SumsKind, axes: readonly number[]): void {
-    const { targetModel, target, nowMs } = row;
-    const { part, version } = findPart(row, kind);
+  function countError(row: AnsweredRow, kind: SumsKind, name: string, axes: readonly number[]): void {
+    const cells = counts[kind].openPart(row.nowMs, name);
+    if (cells === undefined) return;
     const ratio = findRatio(row);
-    const prefix = `${targetModel}\n${part}\n${target}${version}\n`;
     for (const [axis, range] of axes.entries()) {
       const position = (axis * MAX_RANGES + range) * (RATIO_EDGES.length + 1) + ratio;
-      const cell = counts[kind].open(nowMs, prefix + position, (startMs) => {
-        return { targetModel, startMs, kind, part, target, version, axis, range, ratio, times: 0 };
+      const cell = cells.open(position, (startMs) => {
+        const { targetModel, target } = row;
+        return { targetModel, startMs, kind, ...findPart(row, kind), target, axis, range, ratio, times: 0 };
       });
       if (cell !== undefined) cell.times++;
     }
+  }
+
+  function observePart(row: AnsweredRow, kind: SumsKind, axes: readonly number[]): void {
+    const { part, version } = findPart(row, kind);
+    const name = `${row.targetModel}\n${part}\n${row.target}${version}`;
+    addToPart(row, kind, name);
+    countError(row, kind, name, axes);
   }
 
   return {
@@ -99,12 +106,9 @@ export function createAccuracyRecorder(): AccuracyRecorder {
     counts: [counts['pod type'], counts.server],
     observe(row) {
       const axes = findAxisRanges(row);
-      addToPart(row, 'pod type');
-      countError(row, 'pod type', axes);
-      if (row.server === '') return;
-      addToPart(row, 'server');
+      observePart(row, 'pod type', axes);
       // There are many servers: their errors are counted by predicted time only.
-      countError(row, 'server', axes.slice(0, 1));
+      if (row.server !== '') observePart(row, 'server', axes.slice(0, 1));
     },
     forgetPast(nowMs) {
       for (const periods of [...Object.values(sums), ...Object.values(counts)]) periods.forgetPast(nowMs);
@@ -127,9 +131,22 @@ export interface ChangedCells<Cell> {
 }
 
 interface Periods<Cell> extends ChangedCells<Cell> {
-  /** The cell of this key in the period of `nowMs`, marked as changed. Undefined when the period is full. */
-  open(nowMs: number, key: string, create: (startMs: number) => Cell): Cell | undefined;
+  /** The cells of this name in the period of `nowMs`. Undefined for a new name when the period is full. */
+  openPart(nowMs: number, name: string): PartCells<Cell> | undefined;
   forgetPast(nowMs: number): void;
+}
+
+/** The cells of one part, target and version in one period, by a number: a report counts in several of them. */
+interface PartCells<Cell> {
+  /** The cell at this position, marked as changed. Undefined for a new position when the period is full. */
+  open(position: number, create: (startMs: number) => Cell): Cell | undefined;
+}
+
+interface Period<Cell> {
+  readonly startMs: number;
+  /** The number of cells in all parts. */
+  size: number;
+  readonly parts: Map<string, PartCells<Cell>>;
 }
 
 interface PeriodLimits {
@@ -140,28 +157,43 @@ interface PeriodLimits {
 
 function createPeriods<Cell extends { readonly startMs: number }>({ minutes, maximum }: PeriodLimits): Periods<Cell> {
   const lengthMs = minutes * MINUTE_MS;
-  const periods = new Map<number, Map<string, Cell>>();
+  const periods = new Map<number, Period<Cell>>();
   const changed = new Set<Cell>();
 
-  function openPeriod(startMs: number): Map<string, Cell> {
-    const period = periods.get(startMs) ?? new Map<string, Cell>();
+  function openPeriod(startMs: number): Period<Cell> {
+    const period = periods.get(startMs) ?? { startMs, size: 0, parts: new Map<string, PartCells<Cell>>() };
     periods.set(startMs, period);
     return period;
+  }
+
+  function createPart(period: Period<Cell>): PartCells<Cell> {
+    const cells = new Map<number, Cell>();
+    return {
+      open(position, create) {
+        const known = cells.get(position);
+        if (known === undefined && period.size >= maximum) return undefined;
+        const cell = known ?? create(period.startMs);
+        if (known === undefined) {
+          cells.set(position, cell);
+          period.size += 1;
+        }
+        changed.add(cell);
+        return cell;
+      },
+    };
   }
 
   return {
     get count() {
       return changed.size;
     },
-    open(nowMs, key, create) {
-      const startMs = nowMs - (nowMs % lengthMs);
-      const period = openPeriod(startMs);
-      const known = period.get(key);
-      if (known === undefined && period.size >= maximum) return undefined;
-      const cell = known ?? create(startMs);
-      if (known === undefined) period.set(key, cell);
-      changed.add(cell);
-      return cell;
+    openPart(nowMs, name) {
+      const period = openPeriod(nowMs - (nowMs % lengthMs));
+      const known = period.parts.get(name);
+      if (known !== undefined || period.size >= maximum) return known;
+      const part = createPart(period);
+      period.parts.set(name, part);
+      return part;
     },
     take(limit) {
       const taken = [...changed.values().take(limit)];
