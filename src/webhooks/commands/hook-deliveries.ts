@@ -102,7 +102,7 @@ function printSent(sent: Sent, { json }: HookOptions): void {
   if (response_body !== '') remark(response_body.slice(0, 1000));
 }
 
-/** Why nothing was sent yet. */
+/** Why nothing has been sent yet, by the state of the delivery. */
 const WAITS_FOR: Readonly<Partial<Record<Sent['state'], string>>> = {
   held: 'is held until the webhook is on again',
   pending: 'waits for its turn; the service sends it',
@@ -123,7 +123,7 @@ async function showDeliveries(open: OpenWebhooks, text: string, id: string, opti
   const reference = parseHookReference(text, id);
   const { delivery, state, event, status, subject, limit } = options;
   const asked = dropAbsent({ state, event, status_code: status, subject });
-  // Checked here already, in the words of the option's own rule.
+  // Checked before the request, so that the message is that of the rule.
   parseParameters(listParameters, asked, 'list the deliveries');
   await using operator = await open(options);
   if (delivery !== undefined)

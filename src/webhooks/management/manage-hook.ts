@@ -27,7 +27,7 @@ import { listHookRecords, recordHookChange } from './record-change.ts';
 export const MAX_HOOKS = 50;
 const MAX_PASSWORD_LENGTH = 255;
 
-/** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */
+/** A password is sent in a header, which a control character would end; a lone surrogate cannot be encoded. */
 const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed();
 
 const url = z.string().max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
@@ -38,7 +38,7 @@ const optionalParameters = {
   password: z
     .string('must be text')
     .max(MAX_PASSWORD_LENGTH, `must be at most ${MAX_PASSWORD_LENGTH} characters`)
-    .refine(isHeaderSafe, 'must not hold control characters or half characters')
+    .refine(isHeaderSafe, 'must not hold control characters or lone surrogates')
     .optional(),
   push_events: flagParameter.optional(),
   tag_push_events: flagParameter.optional(),
