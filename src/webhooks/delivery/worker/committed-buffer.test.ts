@@ -34,7 +34,7 @@ import { createWakeSignal } from './wake-signal.ts';
 
 forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {
   const isSeen = Promise.withResolvers<void>();
-  // The first is under way all the time, so its hook queue stays in memory.
+  // The first attempt is under way all the time, so its hook queue stays in memory.
   await using receiver = await startReceiver((_, response, index) => {
     if (index > 0) response.end('ok');
     else void isSeen.promise.then(() => response.end('ok'));
@@ -98,7 +98,7 @@ interface LoadedTable {
   readonly another: HookQueue;
 }
 
-/** Two hook queues whose last read has found delivery 7 and nothing else. */
+/** Two hook queues whose last read found delivery 7 only. */
 function createLoadedTable(): LoadedTable {
   const world = createStillWorld(NOW_MS - 100);
   const table = createHookQueueTable(world);
@@ -241,7 +241,7 @@ for (const [title, { reports, rowVersion, afterMs }, state] of scans)
     assert.equal(hookQueue.state, state);
   });
 
-test('the version that a report gave is the one in which a hook queue may sleep', () => {
+test('a hook queue may sleep in the version that the report of a commit gave it', () => {
   const { table, hookQueue, world } = createLoadedTable();
   const committed = createCommittedBuffer(table);
   committed.add([describe(createContent(8, NOW_MS))], new Map([[1, 2]]));
