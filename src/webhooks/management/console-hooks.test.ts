@@ -85,7 +85,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'the chart of a hook counts the deliveries of each of the last 24 hours by outcome',
+  'the chart of a hook counts the deliveries of each of the last 24 hours by their outcome',
   async (store) => {
     const world = createStillWorld();
     await using server = await startManagement(store, world);

@@ -29,7 +29,7 @@ export const hookJson = z
       description:
         'Since when nothing is sent for a while, because of paused_reason. An accepted test ends the pause for all that waits.',
     }),
-    paused_until: z.string().nullable().openapi({ description: 'When the pause ends, and one delivery is sent as a probe.' }),
+    paused_until: z.string().nullable().openapi({ description: 'When the pause ends and a probe is sent.' }),
     paused_reason: z.enum(PAUSE_REASONS).nullable().openapi({
       description:
         'failures: most of the last attempts failed; no_connection: the server cannot be connected to; retry_after: the receiver answered 429 and asked to wait.',

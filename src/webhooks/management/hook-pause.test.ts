@@ -103,7 +103,7 @@ forEachEngine('a hook whose server cannot be connected to has the pause reason n
   });
 });
 
-forEachEngine('a test by another process ends the pause of hooks whose server could not be connected to', async (store) => {
+forEachEngine('a test by another process ends the pause of hooks that could not be connected to', async (store) => {
   const world = haltClock();
   const port = await findFreePort();
   await withWaiting({ store, url: `http://127.0.0.1:${port}/hook`, world }, async ({ server, hook, hookId, ids }) => {

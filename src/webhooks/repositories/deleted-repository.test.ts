@@ -12,7 +12,7 @@ import { removeRepositoryOnce } from './repository-store.ts';
 const countEventsSql = statement<{ count: number }>('test-count-events', 'SELECT COUNT(*) AS count FROM events');
 const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
 
-withDoors('a hook of a repository that was deleted meanwhile is refused as unknown, not as a conflict', async (server) => {
+withDoors('a hook of a repository that was just deleted is refused as unknown, not as a conflict', async (server) => {
   const repository = await server.management.access.find('grace', 'doors');
   assert.equal((await server.call('DELETE', '/repos/grace/doors')).status, 204);
   await assert.rejects(

@@ -66,7 +66,7 @@ forEachEngine('a hook that another process disabled is held, and one that it del
   assert.equal(receiver.received.length, 0);
 });
 
-forEachEngine('a delivery that is enqueued while its hook queue is read is found without another scan', async (store) => {
+forEachEngine('a delivery that is enqueued while its queue is read is found without another scan', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });

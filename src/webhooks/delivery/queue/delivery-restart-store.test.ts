@@ -81,7 +81,7 @@ function recordWrites(store: Store): { readonly recorded: Store; readonly names:
 }
 
 forEachEngine(
-  'a long log of one hook is searched without a write, for which others would wait',
+  'a long log of one hook is searched without a write, for which other owners would wait',
   async (store) => {
     await fillTestLog(store, { hookId: 1, rows: 3 * WINDOW_ROWS });
     const { recorded, names } = recordWrites(store);

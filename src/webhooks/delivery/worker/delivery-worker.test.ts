@@ -194,7 +194,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'a forbidden url that was stored without a check is blocked, with no connection',
+  'a forbidden url that was stored without a check of its address is blocked, with no connection',
   async (store) => {
     // No engine stores NUL.
     const urls = FORBIDDEN_TARGETS.map(([, url]) => url).filter((url) => !url.includes('\0'));
@@ -214,7 +214,7 @@ forEachEngine(
   },
 );
 
-forEachEngine('a success that was the answer to another request does not last: the delivery is sent again', async (store) => {
+forEachEngine('a success that answered another request does not last: the delivery is sent again', async (store) => {
   const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
   const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
   const sockets: Socket[] = [];

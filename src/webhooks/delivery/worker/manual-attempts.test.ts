@@ -80,7 +80,7 @@ for (const [title, source, { lane, attempts }, end] of takenOver)
   });
 
 forEachEngine(
-  'a redelivery is sent at once, even during a pause, and its success ends the pause',
+  'a redelivery is sent at once, even during a pause of its hook, and its success ends the pause',
   async (store) => {
     let status = 503;
     await using receiver = await startReceiver((_, response) => {
