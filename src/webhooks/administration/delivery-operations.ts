@@ -66,7 +66,7 @@ export const sendAllWaiting = describeOperation({
   name: 'sendWaitingOfAnyHook',
   method: 'post',
   path: '/hooks/{id}/send-waiting',
-  summary: 'Send all deliveries now that wait for a retry or behind a pause',
+  summary: 'Send all deliveries now that wait for a retry or the end of a pause',
   input: ofHook,
   output: z.object({ id: z.int(), waiting: z.int() }).openapi('SentWaiting'),
   takesLong: true,

@@ -58,7 +58,7 @@ for (const [title, headers, isAccepted] of PROOFS)
     assert.equal(found?.bridge.verifies(SECRET, { header: readHeaderOf(headers), body: BODY, nowMs: 0 }), isAccepted);
   });
 
-test('gitlab may sign as Standard Webhooks, and a wrong signature is not mended by the right token', () => {
+test('gitlab may sign by Standard Webhooks, and a wrong signature is refused even with the right token', () => {
   const key = `whsec_${SECRET.toString('base64')}`;
   const nowMs = Date.now();
   const headers = {

@@ -145,7 +145,7 @@ const hostileFiles: [title: string, put: (path: string) => void][] = [
   ['a file of a terabyte', (path) => writeLongFile(path)],
 ];
 for (const [title, put] of hostileFiles)
-  test(`${title} in the spool is set aside, and the entries behind it are sent`, async (t) => {
+  test(`${title} in the spool is set aside, and the entries after it are sent`, async (t) => {
     const spool = createSpool(t);
     await spool.append([entryOf('first'), entryOf('second')]);
     put(join(spool.folder, '0000000000000001.json'));
@@ -157,7 +157,7 @@ for (const [title, put] of hostileFiles)
     assert.deepEqual(readdirSync(join(spool.folder, 'refused')), ['0000000000000001.json']);
   });
 
-test('an entry that can be neither read nor moved stays, and the entries behind it are sent', async (t) => {
+test('an entry that can be neither read nor moved stays, and the entries after it are sent', async (t) => {
   const spool = createSpool(t);
   await spool.append([entryOf('first')]);
   writeFileSync(join(spool.folder, '0000000000000001.json'), 'null');

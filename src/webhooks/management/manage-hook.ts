@@ -1,4 +1,4 @@
-/** Creates, changes, enables, disables and deletes hooks, and decides what becomes of their waiting deliveries. */
+/** Creates, changes, enables, disables and deletes hooks, and holds, releases or cancels their waiting deliveries. */
 import { z } from '@hono/zod-openapi';
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';

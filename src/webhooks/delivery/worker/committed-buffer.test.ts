@@ -171,7 +171,7 @@ test('a delivery of the same commit as an older one that has to be read is read 
   assert.deepEqual(committed.add(both, NO_VERSIONS), both);
 });
 
-test('a committed delivery does not wait while others are read, and stays behind an earlier one of its hook', async () => {
+test('a committed delivery does not wait while others are read, and stays after an earlier one of its hook', async () => {
   const { table, hookQueue, another } = createLoadedTable();
   const committed = createCommittedBuffer(table);
   const isRead = Promise.withResolvers<void>();
