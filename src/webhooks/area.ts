@@ -53,7 +53,7 @@ export interface WebhooksDependencies {
 export interface WebhooksArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly workers: readonly Worker[];
-  /** The routes work with this, and so do pages that show and change the same. */
+  /** Reads and changes webhooks, for the pages of the console. */
   readonly admin: ConsoleHooks;
   /** Notices to owners of webhooks; `pagesUrl` is where the pages are. */
   readonly createNotices: (pagesUrl: string) => NoticeSource;
@@ -99,7 +99,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   routes.route('/', createEventRoutes(managed));
   return {
     apiDescriptions: webhookDescriptions,
-    // The identity is there only behind requireScope, which every route begins with.
+    // Every route begins with requireScope, which sets the identity.
     routes: [
       { path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> },
       ...mountOperations(implementWebhooks(managed, { passwords: 'hidden' }), requireScope),
@@ -116,7 +116,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   };
 }
 
-/** Which repositories a person reaches: asked by the area whose tokens are limited to repositories. */
+/** Finds names of repositories that a person cannot reach, for the area that limits tokens to repositories. */
 export function createRepositoryLookup(store: Store, owners: Owners): FindUnknownRepositories {
   return createRepositoryCheck(store, owners);
 }

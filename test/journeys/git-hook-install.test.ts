@@ -153,5 +153,5 @@ for (const text of ['null', '[]', '7', '"url"', '{"url": 7}', '{"token": null}']
     writeFileSync(join(folder, 'trivet.json'), text);
     const sent = await runTrivet(['git-hook', 'send', '--git-dir', folder]);
     assert.equal(sent.code, 2);
-    assert.match(sent.stderr, /^Cannot read the settings .*: it must be an object whose url and token are texts\n$/);
+    assert.match(sent.stderr, /^Cannot read the settings .*: it must be an object whose url and token are strings\n$/);
   });

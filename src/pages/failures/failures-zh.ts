@@ -190,7 +190,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Application not found: {}', '没有应用“{1}”，它可能已被删除。'],
   ['Cannot use this url: it must have at most {} characters', '地址最多 {1} 个字符。'],
   [
-    'Cannot use this url: it must not contain blanks, control characters, half characters or backslashes',
+    'Cannot use this url: it must not contain blanks, control characters, lone surrogates or backslashes',
     '地址不能包含空格、控制字符、不完整的字符或反斜杠。',
   ],
   [
@@ -255,7 +255,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ],
   ['Cannot {}: {} must be a UUID', '{2} 必须是 UUID。'],
   ['Cannot {}: {} must be one of {}', '{2} 必须是以下之一：{3}。'],
-  ['Cannot {}: {} must not hold control characters or half characters', '{2} 不能包含控制字符或不完整的字符。'],
+  ['Cannot {}: {} must not hold control characters or lone surrogates', '{2} 不能包含控制字符或不完整的字符。'],
   [
     'Cannot {}: {} must not begin or end with a blank: it travels in a header',
     '{2} 的开头和结尾不能是空格：它通过请求头发送。',

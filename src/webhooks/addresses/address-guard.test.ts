@@ -55,8 +55,8 @@ for (const [why, url] of FORBIDDEN_TARGETS)
 const BROKEN: [url: string, reason: string][] = [
   ['ftp://example.com/', 'must be http or https, got "ftp"'],
   ['example.com/hook', 'must be a complete address, as https://example.com/hook'],
-  ['http://example.com/a b', 'must not contain blanks, control characters, half characters or backslashes'],
-  ['http://example.com/\ud800', 'must not contain blanks, control characters, half characters or backslashes'],
+  ['http://example.com/a b', 'must not contain blanks, control characters, lone surrogates or backslashes'],
+  ['http://example.com/\ud800', 'must not contain blanks, control characters, lone surrogates or backslashes'],
   ['http://user:secret@example.com/', 'must not contain a user name or a password'],
   ['http://example.com/#top', 'must not contain a fragment (#)'],
   [

@@ -1,9 +1,8 @@
 /**
  * Refuses delivery targets in private networks (SSRF, DNS rebinding), when a hook is written and at every attempt.
  * `destination-url.ts` checks the text of the URL, then its name is resolved here: every answer must be public or in a
- * configured range (`address-rules.ts`), and the connection is made to the address that was vetted, never to the name. So there
- * is no moment between check and connection in which DNS could answer again, and a literal address, for which Node calls no
- * `lookup`, takes the same path.
+ * configured range (`address-rules.ts`), and the connection is made to the vetted address, never to the name. So DNS is not asked
+ * again between check and connection, and a literal address, for which Node calls no `lookup`, is checked in the same way.
  */
 import { isIP } from 'node:net';
 import { Failure } from '../../errors.ts';
@@ -23,31 +22,31 @@ import { createHostsFile } from './hosts-file.ts';
 import { createNameResolver, type NameResolver } from './name-resolver.ts';
 
 const RESOLVE_TIMEOUT_MS = 3000;
-/** RFC 8305, section 3: with an address at hand, an attempt waits this much longer for the other family. */
+/** RFC 8305, section 3: once an attempt has IPv4 addresses, it waits this much longer for IPv6 addresses. */
 const RESOLUTION_DELAY_MS = 50;
 /** All addresses of a name are vetted, and this many are kept. */
 const MAX_ADDRESSES = 32;
-/** Urls and addresses whose judgement is remembered, since the same few are asked about again and again. */
+/** Results of URL checks are cached for this many URLs, since the same few are checked again and again. */
 const MAX_REMEMBERED = 2000;
 
 export interface VettedAddress {
   readonly url: URL;
-  /** Scheme, host and port: what a circuit breaker and the fair shares are kept for. */
+  /** Scheme, host and port; circuit breakers and fair shares are kept by origin. */
   readonly origin: string;
   /** Addresses of the host, all of them allowed; IPv4 first. */
   readonly addresses: readonly string[];
 }
 
 /**
- * `forbidden` is final, `unresolved` may succeed later: the name did not resolve. `isOwnFault`: no name server could be asked,
- * which says nothing about the name.
+ * `forbidden` is final. `unresolved`: the name did not resolve, which may succeed later. `isOwnFault`: this system could not ask a
+ * name server, so nothing is known about the name.
  */
 export type Vetting =
   | { readonly kind: 'allowed'; readonly target: VettedAddress }
   | TargetRefusal
   | { readonly kind: 'unresolved'; readonly reason: string; readonly isOwnFault: boolean };
 
-/** The operator's log says this about a refusal, and the caller does not see it. */
+/** A refusal with its reason, for the operator's log; the caller does not see it. */
 export interface ExplainedRefusal {
   readonly cause: RefusalCause | 'no answer';
   /** The host with its port; empty when the URL could not be read. */
@@ -58,7 +57,7 @@ export interface ExplainedRefusal {
 export interface AddressGuardOptions {
   /** Ranges beside the public ones, from the server's configuration only. */
   readonly allowCidrs: readonly string[];
-  /** Patterns of private names that may be targets where they resolve into these ranges, and only there. */
+  /** Patterns of private names that may be targets if all their addresses are in these ranges. */
   readonly allowHosts?: readonly string[];
   readonly resolver?: NameResolver;
   readonly hostsFile?: string;
@@ -66,18 +65,18 @@ export interface AddressGuardOptions {
 }
 
 export interface AddressGuard {
-  /** For an attempt: it waits only a moment for the IPv6 addresses of a name once there are others. */
+  /** For an attempt: once the IPv4 addresses of a name are known, it waits only 50 ms more for its IPv6 addresses. */
   vet(url: string): Promise<Vetting>;
   /**
-   * For a person who waits: all addresses are known then. Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
-   * refusals cannot be used to map a network.
+   * For a person who sets a URL: waits up to 3 s for the addresses of both families. Throws `invalid`; the message names the fault
+   * in the text of the URL. Every fault of the addresses has the same message, so that refusals cannot be used to map a network.
    */
   checkUrl(url: string): Promise<VettedAddress>;
-  /** Asked again about the other end of a connection once it stands. */
+  /** Called again with the peer address, once connected. */
   isAllowed(address: string): boolean;
 }
 
-/** How names are judged and found. */
+/** Which names and addresses are allowed, and how names are resolved. */
 interface Policy {
   readonly isAllowed: (address: string) => boolean;
   readonly isConfigured: (address: string) => boolean;
@@ -124,7 +123,7 @@ function readShownHost(url: string): string {
   return URL.canParse(url) ? new URL(url).host : '';
 }
 
-/** Remembers judgements that depend on the text alone. */
+/** Caches results that depend on the text alone. */
 function remember<T>(judge: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {
@@ -150,7 +149,7 @@ async function vetTarget(
   const found = await policy.resolve(name, patienceMs);
   if ('reason' in found) return { kind: 'unresolved', ...found };
   const { addresses } = found;
-  // A private name may lead to configured addresses only: the owner of a public address could answer under any name.
+  // A private name may resolve to configured addresses only: a server on a public address can claim any private name.
   const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
   return fits ? allow(url, addresses.slice(0, MAX_ADDRESSES)) : PRIVATE_ANSWER;
 }
@@ -162,8 +161,8 @@ function allow(url: URL, addresses: readonly string[]): Vetting {
 type Resolution = { readonly addresses: readonly string[] } | { readonly reason: string; readonly isOwnFault: boolean };
 
 /**
- * This system has no file or memory for a question, cannot read its settings, or reaches no name server. c-ares reports
- * `ECONNREFUSED` when it gets no socket, too.
+ * This system has no free file or memory for a DNS query, cannot read its settings, or reaches no name server. c-ares also reports
+ * `ECONNREFUSED` when it gets no socket.
  */
 const OWN_FAULTS = new Set(['ECONNREFUSED', 'EFILE', 'EMFILE', 'ENOMEM']);
 
@@ -178,7 +177,7 @@ async function resolveAll(name: string, resolver: NameResolver, patienceMs: numb
   return { reason: describeDnsError(ownFault ?? codes[0]!), isOwnFault: ownFault !== undefined };
 }
 
-/** The addresses of `later`; none if they have not come `patienceMs` after those of `first`. Only vetted addresses are connected to. */
+/** The addresses of `later`, or an empty list `patienceMs` after `first` had addresses. Every address that is used is vetted. */
 async function endSoonAfter(
   first: Promise<readonly string[]>,
   later: Promise<string[]>,
@@ -208,7 +207,7 @@ function describeDnsError(code: string): string {
   return code === 'ETIMEOUT' ? 'name resolution timeout' : 'name resolution failed';
 }
 
-/** c-ares counts its timeout per server and question; ours is for all of them. */
+/** The timeout of c-ares counts for each server and query; ours is for all of them together. */
 async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {

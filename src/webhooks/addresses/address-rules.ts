@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js';
 import { type Cidr, type IpAddress, isInRanges, parseCidrs } from '../../ip/ip-address.ts';
 
-/** Refused in addition to all that ipaddr.js does not call unicast. */
+/** Ranges that ipaddr.js calls unicast, but that are refused too. */
 const DENIED_RANGES = parseCidrs([
   '168.63.129.16/32', // Azure's own services, on a public address
   '192.88.99.0/24', // 6to4 relays
@@ -17,7 +17,7 @@ const DENIED_RANGES = parseCidrs([
 
 const GLOBAL_IPV6 = parseCidrs(['2000::/3']);
 
-/** Whether the server's configuration names it, be it public or not. */
+/** Whether the configuration allows the address explicitly, be it public or not. */
 export function isConfiguredAddress(text: string, allowed: readonly Cidr[]): boolean {
   return ipaddr.isValid(text) && isInRanges(ipaddr.parse(text), allowed);
 }

@@ -1,20 +1,20 @@
 /**
- * Decides which URLs a webhook may have, and refuses spellings that parsers read differently. Such are octal, hex, one number,
- * full-width digits, a backslash before an `@`: a program that checks with one parser and connects with another is fooled, so
- * only the plain spelling is allowed. Which addresses its host may have: `address-rules.ts`.
+ * Decides which URLs a webhook may have, and refuses spellings that parsers read differently. Examples are an IP address in octal,
+ * in hex or as one number, full-width digits, and a backslash before an `@`. A program that checks with one parser and connects with
+ * another could be fooled, so only the plain spelling is allowed. `address-rules.ts` decides which addresses the host may have.
  */
 import { isIP } from 'node:net';
 import { hostOf } from '../../ip/ip-address.ts';
 
 export const MAX_URL_LENGTH = 2048;
 
-/** Controls, blanks, and the backslash, all of which parsers drop or turn into something else. */
+/** Control characters, blanks and the backslash, which parsers drop or replace. */
 const HARMFUL_CHARACTER = /[^\u0021-\u007e\u00a1-\u2027\u202a-\ufefe\uff00-\uffef]|\\/;
 
 /** Names that stay inside one network (RFC 6762, 8375, and the ones that ICANN keeps out of the root). */
 const PRIVATE_SUFFIXES = ['local', 'internal', 'home.arpa', 'localdomain', 'lan', 'home', 'corp'];
 
-/** Services above 1024 that are not receivers and do harm when spoken to: databases, caches, cluster and mail ports. */
+/** Ports above 1023 of services that a request could harm: databases, caches, cluster management, mail. */
 const DENIED_PORTS = new Set([
   1433, 1521, 1719, 1720, 1723, 2049, 2181, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 4369, 5060, 5061,
   5432, 5672, 5900, 5984, 6000, 6379, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 7000, 7001, 9042, 9092,
@@ -27,19 +27,19 @@ export type RefusalCause = 'form' | 'localhost' | 'private name' | 'private addr
 export interface TargetRefusal {
   readonly kind: 'forbidden';
   readonly cause: RefusalCause;
-  /** Completes "it …", for the one who wrote the URL. */
+  /** Completes "it …", for the person who wrote the URL. */
   readonly reason: string;
 }
 
-/** `isPrivate`: a name that is meant for one network, which may be a target only where the configuration opens that. */
+/** `isPrivate`: the name belongs to a private network, and may be a target only if the configuration allows it. */
 export type DestinationUrl = { readonly kind: 'plain'; readonly url: URL; readonly isPrivate: boolean } | TargetRefusal;
 
-/** Judges a URL as far as its text alone can tell. */
+/** Checks the text of a URL, without resolving its name. */
 export function parseTargetUrl(raw: string): DestinationUrl {
   if (raw.length > MAX_URL_LENGTH) return refuse('form', `must have at most ${MAX_URL_LENGTH} characters`);
-  // The store would keep U+FFFD in the place of half a character, which is another address.
+  // The store would replace a lone surrogate with U+FFFD, which makes another address.
   if (HARMFUL_CHARACTER.test(raw) || !raw.isWellFormed())
-    return refuse('form', 'must not contain blanks, control characters, half characters or backslashes');
+    return refuse('form', 'must not contain blanks, control characters, lone surrogates or backslashes');
   if (!URL.canParse(raw)) return refuse('form', 'must be a complete address, as https://example.com/hook');
   const url = new URL(raw);
   const misshapen = findMistake(raw, url);
@@ -63,7 +63,7 @@ function findMistake(raw: string, url: URL): string | undefined {
   return undefined;
 }
 
-/** The authority as written: `scheme://host[:port]`, an address in its one canonical spelling, a name without escapes. */
+/** Whether the authority is `scheme://host[:port]`, with an address in its canonical spelling or a name without escapes. */
 function isPlainAuthority(raw: string, url: URL): boolean {
   const authority = /^https?:\/\/([^/?#]+)/i.exec(raw)?.[1];
   if (authority === undefined || /[%@]/.test(authority)) return false;

@@ -1,6 +1,6 @@
 /**
  * Reads the names that the operator wrote into the hosts file of this machine. The system's resolver would read them too, but
- * it blocks a thread for every name and has no time limit of ours.
+ * it blocks a thread for every name, and its time limit cannot be set.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -9,11 +9,11 @@ const DEFAULT_PATH = '/etc/hosts';
 const MAX_BYTES = 1024 * 1024;
 
 export interface HostsFile {
-  /** The addresses of a name, IPv4 first; none when the file does not have it. */
+  /** The addresses of a name, IPv4 first; empty if the file does not have the name. */
   find(name: string): readonly string[];
 }
 
-/** Follows changes of the file. */
+/** Reads the file again after it has changed. */
 export function createHostsFile(path: string = DEFAULT_PATH): HostsFile {
   let version = '';
   let addressesByName: ReadonlyMap<string, readonly string[]> = new Map();

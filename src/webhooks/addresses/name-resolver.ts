@@ -1,4 +1,4 @@
-/** Asks name servers for the addresses of a name, and again where the resolver of Node gave up early. */
+/** Asks name servers for the addresses of a name, and repeats a query that Node's resolver gave up early. */
 import { Resolver } from 'node:dns/promises';
 
 /** The part of `node:dns/promises` that is used; it must not read the hosts file. */
@@ -8,7 +8,7 @@ export interface NameResolver {
 }
 
 interface NameResolverOptions {
-  /** A question that has no answer by then is given up. */
+  /** A query without an answer by then fails. */
   readonly timeoutMs: number;
   /** Addresses of name servers; those of the system unless given. */
   readonly servers?: readonly string[];
@@ -16,9 +16,9 @@ interface NameResolverOptions {
 
 /**
  * Node's resolver (c-ares from 1.32 on) measures how long a name server takes, and waits five times that for an answer (in
- * practice at least 1 s, the tick of Node's timer). So after quick answers, as they come from a cache, a name whose own servers
- * are slow would never be found, and a lost packet would be a failure. A question that was given up so is asked once more by
- * a resolver that has measured nothing, which waits for the whole time.
+ * practice at least 1 s, the tick of Node's timer). So after quick answers from a cache, a name whose own servers are slow would
+ * never be found, and a lost packet would be a failure. A query that was given up in this way is repeated once by a new resolver
+ * without measurements, which waits for the whole time.
  */
 export function createNameResolver(options: NameResolverOptions): NameResolver {
   const shared = createResolver(options);

@@ -25,7 +25,7 @@ export const testAnyHook = describeOperation({
   name: 'testAnyHook',
   method: 'post',
   path: '/hooks/{id}/test',
-  summary: 'Send a test delivery now, past a pause, and answer what came of it; accepted, it ends the pause',
+  summary: 'Send a test delivery now, also during a pause, and return the outcome; if it is accepted, the pause ends',
   input: ofHook.extend(testParameters.shape),
   output: sentSchema,
 });
@@ -57,7 +57,7 @@ export const redeliver = describeOperation({
   name: 'redeliverAny',
   method: 'post',
   path: '/hooks/{id}/deliveries/{delivery}/redeliver',
-  summary: 'Send a delivery again now, and answer what came of it; refused, it gets a new schedule of attempts',
+  summary: 'Send a delivery again now, and return the outcome; if it is refused, a new schedule of attempts begins',
   input: ofDelivery,
   output: sentSchema,
 });
@@ -66,7 +66,7 @@ export const sendAllWaiting = describeOperation({
   name: 'sendWaitingOfAnyHook',
   method: 'post',
   path: '/hooks/{id}/send-waiting',
-  summary: 'Send all deliveries now that wait for a retry or behind a pause',
+  summary: 'Send all deliveries now that wait for a retry or the end of a pause',
   input: ofHook,
   output: z.object({ id: z.int(), waiting: z.int() }).openapi('SentWaiting'),
   takesLong: true,

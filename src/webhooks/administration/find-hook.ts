@@ -17,7 +17,7 @@ export interface HookReference {
   readonly repository?: string | undefined;
 }
 
-/** Throws `not_found`, also for a webhook of another repository than the one that is named. */
+/** Throws `not_found`, also if the webhook is not of the repository that is named. */
 export async function findAnyHook(management: Management, { id, repository: name }: HookReference): Promise<FoundHook> {
   if (name !== undefined) {
     const repository = await findNamed(management, name);
@@ -26,7 +26,7 @@ export async function findAnyHook(management: Management, { id, repository: name
   const stored = await findHookById(management.store, id);
   if (stored === undefined) throw refuseUnknown(id);
   const repository = await findRepositoryById(management.store, stored.hook.repositoryId);
-  // It may be deleted, with its webhooks, at any moment.
+  // Another request may have deleted the repository with its webhooks meanwhile.
   if (repository === undefined) throw refuseUnknown(id);
   return { stored, repository };
 }

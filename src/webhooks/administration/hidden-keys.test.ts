@@ -1,4 +1,4 @@
-/** A part of the administrator's rights changes webhooks without reading their keys; with real requests, on both engines. */
+/** A token with a part of an administrator's rights changes webhooks whose keys it cannot read; real requests, both engines. */
 import assert from 'node:assert/strict';
 import { type ReceivedRequest, startReceiver } from '../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -14,7 +14,7 @@ const ALL_RIGHTS: Actor = { userId: 'id-root', login: 'root', isAdmin: true };
 const PART: Actor = { ...ALL_RIGHTS, isAdmin: false };
 
 interface Scene {
-  /** Where the webhook was, and where it is not yet. */
+  /** The URL that the webhook has, and the one that it is changed to. */
   readonly urls: readonly [string, string];
   /** `meanwhile` runs while the address is checked. */
   readonly change: (actor: Actor, changes: object, meanwhile?: () => Promise<void>) => Promise<unknown>;

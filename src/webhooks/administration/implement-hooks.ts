@@ -21,7 +21,7 @@ import {
 
 export interface HookDependencies {
   readonly management: Management;
-  /** Passwords never travel over the network; a command on the store shows them, as the console does to the owner. */
+  /** Operations over the network hide passwords; a command on the store shows them, as the console does to the owner. */
   readonly passwords: 'shown' | 'hidden';
 }
 

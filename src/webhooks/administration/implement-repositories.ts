@@ -91,7 +91,7 @@ async function publish(
     throw new Failure('invalid', 'Cannot publish the event: give either an event or the kind of a sample');
   const published = event ?? createSample(management, repository, sample as EventKind);
   const source = actor.userId === undefined ? 'cli' : 'api';
-  // The intake bounds the events that wait, and a slow commit must not keep out bodies of other routes.
+  // The intake limits the events that wait, and a slow commit must not use up the memory budget for bodies of other routes.
   releaseBody?.();
   const receipt = await publishEvent(management, { repository, event: published, source, idempotencyKey });
   return { ...receipt, deliveries: [...receipt.deliveries] };

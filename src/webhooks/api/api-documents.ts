@@ -1,4 +1,4 @@
-/** Builds the parts that descriptions of several routes share. */
+/** Builds the parts of the OpenAPI document that several routes share. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 
 export const repositoryPath = z.object({

@@ -1,4 +1,4 @@
-/** The secrets of bridges, and webhooks of code hosts that prove to know them. */
+/** The secrets of bridges, and webhooks of code hosts that are signed with them. */
 import assert from 'node:assert/strict';
 import { withDoors } from '../../../test/support/webhooks/webhook-management.ts';
 import { statement } from '../../database/store.ts';
@@ -23,7 +23,7 @@ withDoors('the secret of a bridge is shown once, may be given, and goes with the
   assert.equal(given.body.secret, 'a secret of my own');
   assert.equal((await server.call('PUT', path, { json: { secret: 'short' } })).status, 400);
   const misspelt = await server.call('PUT', path, { json: { secrets: 'another secret of my own' } });
-  assert.equal(misspelt.status, 400, 'a random secret would take the place of the one that GitLab has');
+  assert.equal(misspelt.status, 400, 'a random secret would replace the one that GitLab has');
   assert.match(misspelt.body.error_message, /"secrets" is no parameter here, allowed: secret$/);
   assert.equal((await server.call('DELETE', `${path}?dry_run=1`)).status, 400);
   const listed = await server.call('GET', '/repos/grace/doors/bridges');

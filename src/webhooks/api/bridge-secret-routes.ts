@@ -25,7 +25,7 @@ const secretParameters = z
       .min(16, 'must be at least 16 characters')
       .max(255, 'must be at most 255 characters')
       .optional()
-      .openapi({ description: 'Made for you when absent.' }),
+      .openapi({ description: 'Generated if absent.' }),
   })
   .openapi('BridgeSecret');
 
@@ -38,7 +38,7 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
   routes.get('/repos/:owner/:repo/bridges', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
-    // All are listed at once: there is a handful of hosts.
+    // Without pages, since there are only a few hosts.
     await refuseParameters(c, 'list the bridges');
     const bridges = await listBridges(dependencies.store, repository.id);
     const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
@@ -67,7 +67,7 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const record = describeChange(dependencies, 'bridge_deleted', { repository, host, c, nowMs });
     if (await removeBridgeSecret(dependencies.store, { repositoryId: repository.id, host }, [record]))
       return c.body(null, 204);
-    throw new Failure('not_found', `Bridge not found: ${owner}/${repo} takes nothing from ${host}`, {
+    throw new Failure('not_found', `Bridge not found: ${owner}/${repo} accepts no webhooks of ${host}`, {
       errorCode: 1003,
       errorCodeName: 'NOT_EXIST',
     });
@@ -105,7 +105,7 @@ const DOCUMENTS: readonly RouteDocument[] = [
   {
     method: 'get',
     path: '/repos/{owner}/{repo}/bridges',
-    summary: 'List the code hosts whose webhooks are taken',
+    summary: 'List the code hosts whose webhooks are accepted',
     tags,
     request: { params: repositoryPath },
     responses: {
@@ -116,7 +116,7 @@ const DOCUMENTS: readonly RouteDocument[] = [
   {
     method: 'put',
     path: '/repos/{owner}/{repo}/bridges/{host}',
-    summary: "Take a code host's webhooks, with this secret",
+    summary: 'Accept the webhooks of a code host, with this secret',
     tags,
     request: { params, body: bodyOf(secretParameters) },
     responses: {
@@ -130,7 +130,7 @@ const DOCUMENTS: readonly RouteDocument[] = [
   {
     method: 'delete',
     path: '/repos/{owner}/{repo}/bridges/{host}',
-    summary: "Take a code host's webhooks no more",
+    summary: 'Stop accepting the webhooks of a code host',
     tags,
     request: { params },
     responses: { default: REFUSED, 204: { description: 'Deleted' } },

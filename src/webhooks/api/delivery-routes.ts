@@ -71,7 +71,7 @@ function addSendingAgain(
   });
 }
 
-/** RFC 8288, with the caller's other parameters. */
+/** The `Link` header (RFC 8288) to the next page, with the caller's other parameters. */
 function linkToNext(c: HookContext, beforeId: number, baseUrl: string): string {
   const address = addressWith(c, baseUrl, (query) => {
     query.delete('page');

@@ -34,7 +34,7 @@ async function count(store: Store): Promise<[events: number, deliveries: number]
 }
 
 withServer(
-  'an event makes one delivery for every hook that wants its kind, each with its own body',
+  'an event makes one delivery for every hook that subscribes to its kind, each with its own body',
   async (server, store) => {
     for (const kind of EVENT_KINDS)
       await server.call('POST', HOOKS, {
@@ -90,7 +90,7 @@ withServer('of many publications under one key at once, one is made', async (ser
 
 const bodiesSql = statement<{ body: Uint8Array }>('test-event-bodies', 'SELECT body FROM delivery_contents');
 
-withServer('half of a character in an event is U+FFFD in the bodies of every profile', async (server, store) => {
+withServer('a lone surrogate in an event is U+FFFD in the bodies of every profile', async (server, store) => {
   const flags = Object.fromEntries(Object.values(FLAG_OF).map((flag) => [flag, true]));
   for (const profile of PROFILE_NAMES)
     await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/', profile, ...flags } });

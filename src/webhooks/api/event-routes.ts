@@ -60,8 +60,8 @@ async function takeFromBridge(
   const header = (headerName: string) => c.req.header(headerName);
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(dependencies, owner, repo, name);
-  // Its signature is over the whole body, so it is unauthenticated until the body is read: under memory pressure this body is
-  // dropped first.
+  // The signature covers the whole body, so the request is unauthenticated until the body is read. Under memory pressure such a
+  // body is dropped first.
   c.get('evictBodyFirst')?.();
   const body = Buffer.from(await c.req.arrayBuffer());
   if (!bridge.verifies(secret, { header, body, nowMs: dependencies.world.nowMs() })) throw refuseBridge(name);
@@ -76,21 +76,21 @@ async function takeFromBridge(
 }
 
 /**
- * Returns the body's memory budget before the commit: the intake bounds the events that wait, and a slow commit must not keep out
- * bodies of other routes.
+ * Returns the memory budget of the body before the commit: the intake limits the events that wait, and a slow commit must not use
+ * up the budget for bodies of other routes.
  */
 function releaseBody(c: Context<IdentityEnv>): void {
   c.get('releaseBody')?.();
 }
 
-/** Code hosts can also send a form whose field `payload` holds the JSON. */
+/** A code host may send the JSON itself, or a form with the JSON in the field `payload`. */
 function readPayload(c: Context, body: Buffer): string {
   const text = body.toString('utf8');
   const isForm = c.req.header('content-type')?.startsWith('application/x-www-form-urlencoded') ?? false;
   return isForm ? (parsePairs(text).get('payload') ?? '') : text;
 }
 
-/** A stranger does not learn whether the repository or the bridge is missing. */
+/** Answers alike if the repository or the bridge is missing, so that an unauthenticated caller cannot distinguish them. */
 async function findBridgeSecret(
   dependencies: ManagementDependencies,
   owner: string,
@@ -103,7 +103,7 @@ async function findBridgeSecret(
   return { repository, secret: dependencies.cipher.decrypt(ciphertext, bridgeAssociatedData(repository.id, name)) };
 }
 
-/** Code hosts send again after 5xx, as an outage of the database is answered, and switch a webhook off after 401. */
+/** Passes other errors on: code hosts send again after a 5xx, such as in a database outage, but disable a webhook after a 401. */
 function passNotFound(error: unknown): undefined {
   if (!isFailure(error) || error.code !== 'not_found') throw error;
 }

@@ -90,7 +90,7 @@ withDoors('refusals name the parameter and what it must be', async (server) => {
     [{ url: URL_1, profile: 'svn' }, 'profile must be one of gitcode, gitee, github, gitlab, got "svn"'],
     [{ url: URL_1, password: 12345 }, 'password must be text'],
     [{ url: URL_1, password: 'pw ' }, 'password must not begin or end with a blank: it travels in a header'],
-    [{ url: URL_1, password: '\ud800' }, 'password must not hold control characters or half characters'],
+    [{ url: URL_1, password: '\ud800' }, 'password must not hold control characters or lone surrogates'],
   ];
   for (const [json, message] of cases) {
     const refused = await server.call('POST', HOOKS, { json });

@@ -43,7 +43,7 @@ function addCreation(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementD
     const identity = c.get('identity');
     checkUnlimited(identity);
     const owner = await dependencies.owners.findOwner(identity.login);
-    // An application that acts for itself is identified by its client id, and a person may have that as a login.
+    // The login of an application that acts for itself is its client id, and a person may have that login too.
     if (owner === undefined || owner.id !== identity.userId) throw refuseOwner(identity.login);
     return c.json(await create(dependencies, { owner, actor: readActor(c) }, await readParameters(c)), 201);
   });

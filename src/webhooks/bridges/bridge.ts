@@ -1,4 +1,4 @@
-/** Declares a bridge from another code host, and checks the HMAC signature of what it sends. */
+/** Declares a bridge, which accepts webhooks of another code host, and checks their HMAC signatures. */
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { parseTime } from '../events/event-limits.ts';
@@ -13,20 +13,20 @@ export interface SignedRequest {
   readonly nowMs: number;
 }
 
-/** Webhooks of another code host, taken as events of ours. */
+/** Recognises, verifies and translates the webhooks of one code host. */
 export interface Bridge {
   /** Whether these are the headers of that host. */
   recognises(header: ReadHeader): boolean;
-  /** Verifies the signature by the scheme of that host, over the bytes as they came. */
+  /** Verifies the signature by the scheme of that host, over the bytes as received. */
   verifies(secret: Buffer, request: SignedRequest): boolean;
-  /** The idempotency key of this delivery, so that a repeated one sends nothing twice. */
+  /** The idempotency key of the incoming webhook, so that a repeated one publishes no second event. */
   deliveryId(header: ReadHeader): string | undefined;
   /** Undefined for an event of a kind that hooks here cannot subscribe to. */
   translate(header: ReadHeader, payload: Json): EventInput | undefined;
 }
 
 /** An unchecked JSON object; the event's schema checks what is read from it. */
-// biome-ignore lint/suspicious/noExplicitAny: payloads of strangers have no type, and every field may be absent
+// biome-ignore lint/suspicious/noExplicitAny: foreign payloads have no type, and every field may be absent
 export type Json = any;
 
 export function verifyHexHmac(secret: Buffer, body: Buffer, signature: string | undefined): boolean {
@@ -34,7 +34,7 @@ export function verifyHexHmac(secret: Buffer, body: Buffer, signature: string | 
   return isSameSignature(Buffer.from(expected), Buffer.from((signature ?? '').toLowerCase()));
 }
 
-/** Hosts write times in several ways, `2026-03-01 10:28:03 UTC` among them. */
+/** ISO 8601 of a time in any of the forms that hosts send, such as `2026-03-01 10:28:03 UTC`. */
 export function toTime(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value)) return value;

@@ -58,7 +58,7 @@ for (const [title, headers, isAccepted] of PROOFS)
     assert.equal(found?.bridge.verifies(SECRET, { header: readHeaderOf(headers), body: BODY, nowMs: 0 }), isAccepted);
   });
 
-test('gitlab may sign as Standard Webhooks, and a wrong signature is not mended by the right token', () => {
+test('gitlab may sign by Standard Webhooks, and a wrong signature is refused even with the right token', () => {
   const key = `whsec_${SECRET.toString('base64')}`;
   const nowMs = Date.now();
   const headers = {
@@ -134,7 +134,7 @@ for (const path of ['github/push.json', 'gitlab/push.json', 'gitea/push.json'])
   });
 
 const LONG = 'n'.repeat(5000);
-/** What a host may tell of a commit that git took. */
+/** Commits that git accepts and a host may send. */
 const ODD_COMMITS: [title: string, change: Json][] = [
   ['a long author', { author: { name: LONG, email: LONG } }],
   ['an author without a name', { author: { name: null, email: null } }],
@@ -145,7 +145,7 @@ const ODD_COMMITS: [title: string, change: Json][] = [
   ['no time', { timestamp: null }],
   ['an empty time', { timestamp: '' }],
   ['a long message', { message: 'm'.repeat(LIMITS.text + 1) }],
-  ['half a surrogate pair at the limit', { message: `${'m'.repeat(LIMITS.text - 1)}\u{1f600}` }],
+  ['a surrogate pair across the limit', { message: `${'m'.repeat(LIMITS.text - 1)}\u{1f600}` }],
   ['a long path', { added: [LONG.repeat(60)] }],
   ['a long address', { url: `https://example.com/${LONG}` }],
   ['an empty tree id', { tree_id: '' }],
@@ -176,7 +176,7 @@ test('a long branch, title, person and description of a bridge are shortened, no
   }
 });
 
-/** Neither a word of the host's own, nor an id, nor a time. */
+/** Whether the value is free text: no keyword of the host, no id and no time. */
 function isFree(value: string): boolean {
   return !/^([a-z_]+|[0-9a-f]{40}|\d{4}-.*)$/.test(value);
 }
@@ -194,7 +194,7 @@ test('a plain request belongs to no bridge', () => {
   assert.equal(findBridge(readHeaderOf({ 'content-type': 'application/json' })), undefined);
 });
 
-/** Without these an event would be about nothing; every host sends them. */
+/** Fields that identify the subject of an event; every host sends them. */
 const IDENTITY = new Set([
   'ref',
   'after',
@@ -216,7 +216,7 @@ for (const path of pairs)
     const found = findBridge(readHeaderOf(headers));
     assert.ok(found);
     for (const [place, key] of listLeaves(payload)) {
-      // An item of a list is a path that was touched: hosts write no null there.
+      // An item of a list is a changed path, which hosts never send as null.
       if (IDENTITY.has(key) || /^\d+$/.test(key)) continue;
       for (const value of ODD_VALUES) {
         const changed = structuredClone(payload);
@@ -229,14 +229,14 @@ for (const path of pairs)
     }
   });
 
-/** Where each value that holds no other is: the keys to its holder, and its own. */
+/** Lists every leaf: the keys that lead to its parent, and its own key. */
 function listLeaves(node: Json, place: readonly string[] = []): [place: readonly string[], key: string][] {
   return Object.entries(node as Record<string, Json>).flatMap(([key, value]) =>
     typeof value === 'object' && value !== null ? listLeaves(value, [...place, key]) : [[place, key]],
   );
 }
 
-/** A stranger may leave out or retype anything: that is a refusal by the schema, never a crash. */
+/** A sender may leave out any value or change its type: the schema refuses that, and nothing crashes. */
 test('a damaged payload is refused, not crashed on', () => {
   fc.assert(
     fc.property(fc.constantFrom(...pairs), fc.nat(), fc.jsonValue(), (path, position, replacement) => {

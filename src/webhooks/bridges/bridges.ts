@@ -1,4 +1,4 @@
-/** Recognises which code host sent a webhook, and translates it into our event. */
+/** Recognises which code host sent an incoming webhook, and translates it into our event (incoming only). */
 import { Failure } from '../../errors.ts';
 import type { EventInput } from '../events/event.ts';
 import type { Bridge, Json, ReadHeader } from './bridge.ts';
@@ -6,7 +6,7 @@ import { gitea } from './gitea.ts';
 import { github } from './github.ts';
 import { gitlab } from './gitlab.ts';
 
-/** In the order in which they are asked: Gitea sends GitHub's headers too. */
+/** In the order in which they are tried: Gitea sends GitHub's headers too. */
 export const BRIDGE_NAMES = ['gitlab', 'gitea', 'github'] as const;
 export type BridgeName = (typeof BRIDGE_NAMES)[number];
 
@@ -22,7 +22,7 @@ export function findBridge(header: ReadHeader): RecognisedBridge | undefined {
   return name && { name, bridge: BRIDGES[name] };
 }
 
-/** Throws `invalid` for a payload that is built otherwise than its host's; undefined as `Bridge.translate`. */
+/** Throws `invalid` for a payload that is not of the form that its host sends. Undefined where `Bridge.translate` is. */
 export function translateWebhook(
   { name, bridge }: RecognisedBridge,
   header: ReadHeader,
@@ -31,7 +31,7 @@ export function translateWebhook(
   try {
     return bridge.translate(header, payload);
   } catch (cause) {
-    // Reading a field of an object that is missing throws: the sender's input is invalid, so no internal error is reported.
-    throw new Failure('invalid', `Cannot read the webhook: it is not built as ${name} builds them`, {}, { cause });
+    // Reading a field of a missing object throws. The sender's input is at fault, so this is not an internal error.
+    throw new Failure('invalid', `Cannot read the webhook: it is not of the form that ${name} sends`, {}, { cause });
   }
 }

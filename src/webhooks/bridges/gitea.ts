@@ -1,7 +1,7 @@
+/** Recognises and translates webhooks of Gitea and its forks, which send the headers of GitHub too. */
 import { type Bridge, type ReadHeader, verifyHexHmac } from './bridge.ts';
 import { translateGithubShape } from './github-shape.ts';
 
-/** Recognises and translates webhooks of Gitea and its successors, which send the headers of GitHub too. */
 export const gitea: Bridge = {
   recognises: (header) => readAny(header, 'event') !== undefined,
   verifies: (secret, { header, body }) => verifyHexHmac(secret, body, readAny(header, 'signature')),

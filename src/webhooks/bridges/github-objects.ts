@@ -88,7 +88,7 @@ function toRequestState(request: Json): 'opened' | 'merged' | 'closed' {
   return request?.state === 'closed' ? 'closed' : 'opened';
 }
 
-/** These payloads name a head by its id alone. */
+/** The payload has only the id of the head commit. */
 function toHead(id: string | undefined, request: Json) {
   if (!id) return undefined;
   return { id, timestamp: toTime(request.updated_at) ?? toTime(request.created_at) ?? '', author: {} };

@@ -29,7 +29,7 @@ function translatePush(payload: Json): EventInput | undefined {
     before: payload.before,
     after: payload.after,
     base_ref: payload.base_ref?.replace(/^refs\/heads\//, '') ?? null,
-    // Some hosts list thousands; no receiver is sent more than these.
+    // Some hosts list thousands of commits; a delivery lists the newest 20.
     commits: (payload.commits ?? []).slice(-MAX_LISTED_COMMITS).map(toCommit),
     total_commits: payload.total_commits ?? payload.commits?.length ?? 0,
     actor: toPerson(payload.sender ?? payload.pusher),
@@ -87,7 +87,7 @@ function translateComment(payload: Json): InputOf<'note'> {
 
 function toTarget(payload: Json): InputOf<'note'>['target'] {
   if (payload.pull_request) return { type: 'merge_request', merge_request: toMergeRequest(payload.pull_request) };
-  // To these hosts a pull request is an issue too; the payload of a comment then names no branches.
+  // On these hosts a pull request is an issue too, and the payload of a comment on it names no branches.
   if (payload.issue?.pull_request) return { type: 'merge_request', merge_request: toMergeRequest(payload.issue) };
   if (payload.issue) return { type: 'issue', issue: toIssue(payload.issue) };
   const { comment } = payload;

@@ -80,7 +80,7 @@ export function toMergeRequest(attributes: Json, payload: Json): InputOf<'merge_
   });
 }
 
-/** The author is known by a number only, unless it is the one who acts. */
+/** The payload has only the number of the author, unless the author is the person who acts. */
 function toAuthor(attributes: Json, payload: Json): InputOf<'push'>['actor'] {
   if (attributes?.author) return toPerson(attributes.author);
   const isActor = payload.user?.id !== undefined && payload.user.id === attributes?.author_id;

@@ -8,15 +8,15 @@ import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts
 
 type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind }>;
 
-/** A token in clear, or from version 19 on the signature of Standard Webhooks; if there is a signature, it must be valid. */
+/** GitLab sends its secret as a plain token, or from version 19 on a Standard Webhooks signature, which must be valid if present. */
 export const gitlab: Bridge = {
   recognises: (header) => header('x-gitlab-event') !== undefined,
   verifies: (secret, request) =>
     isSigned(request.header)
       ? verifyStandard(secret, request)
-      : // Headers are read as Latin-1: these are the bytes as they came.
+      : // Node decodes headers as Latin-1, so this restores the bytes as received.
         isSameSignature(secret, Buffer.from(request.header('x-gitlab-token') ?? '', 'latin1')),
-  // Only the signed id of a signed delivery counts: a stranger who saw it could send it again under another one.
+  // Of a signed delivery only the signed id counts: an attacker who saw the delivery could send it again under another id.
   deliveryId: (header) =>
     isSigned(header) ? header('webhook-id') : (header('idempotency-key') ?? header('x-gitlab-webhook-uuid')),
   translate: (_, payload) => TRANSLATE_OF.get(payload.object_kind)?.(payload),
@@ -26,7 +26,7 @@ function isSigned(header: ReadHeader): boolean {
   return header('webhook-signature') !== undefined;
 }
 
-/** Half of the time in which a delivery is recognised by its id, so that a copy is either recognised or too old. */
+/** Half of the 24 hours in which a delivery is recognised by its id, so that a copy is either recognised or too old. */
 const MAX_SKEW_MS = 12 * 3_600_000;
 
 function verifyStandard(secret: Buffer, { header, body, nowMs }: SignedRequest): boolean {
@@ -38,7 +38,7 @@ function verifyStandard(secret: Buffer, { header, body, nowMs }: SignedRequest):
   return given.some((signature) => isSameSignature(Buffer.from(`v1,${expected}`), Buffer.from(signature)));
 }
 
-/** Others, like approvals, are updates to us. */
+/** Other actions, such as approvals, are published as updates. */
 const MERGE_ACTIONS = new Set(['open', 'update', 'merge', 'close', 'reopen']);
 const ISSUE_ACTIONS = new Set(['open', 'update', 'close', 'reopen']);
 
@@ -68,7 +68,7 @@ const TRANSLATORS = Object.entries<Translate>({
 });
 const TRANSLATE_OF: ReadonlyMap<unknown, Translate> = new Map(TRANSLATORS);
 
-/** Undefined for a comment on a kind without events here, like a snippet or an epic. */
+/** Undefined for a comment on an object that has no events here, such as a snippet or an epic. */
 function translateNote(payload: Json): InputOf<'note'> | undefined {
   const target = toTarget(payload);
   if (target === undefined) return undefined;

@@ -1,3 +1,4 @@
+/** Makes the attempts of a command (test, redelivery) in its own process, with a worker that stops after them. */
 import type { CliStore } from '../../command-line/open-cli-store.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
@@ -5,7 +6,6 @@ import { readAuthorities } from '../delivery/send/delivery-authorities.ts';
 import { createDeliveryMinutes } from '../delivery/statistics/delivery-minutes-worker.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
 
-/** Makes the attempts of a command in its own process, with a worker that ends with them. */
 export function createAttemptsOnStore(cli: CliStore, guard: AddressGuard): DeliveryWorker['manual'] {
   const withWorker = async <T>(work: (worker: DeliveryWorker) => Promise<T>): Promise<T> => {
     const ca = readAuthorities(cli.config.webhooks.caFile);

@@ -15,7 +15,7 @@ import { type OpenWebhooks, parseRepositoryName } from './open-webhooks.ts';
 export function createEventCommand(open: OpenWebhooks): Command {
   const command = new Command('event').description('Publish events of a repository');
   addServiceOptions(command.command('send <owner/name>'))
-    .description('Publish an event; the service delivers it, when it is up')
+    .description('Publish an event; the service delivers it once it runs')
     .option('--event, --kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
     .option('--file <path>', 'the event as JSON, - for standard input')
     .option('--sample', 'a sample of the kind')
@@ -68,7 +68,7 @@ function readEvent(path: string): PublishedEvent {
   const event = tryParseObject(readNamedFile(path));
   if (event === undefined)
     throw new Failure('invalid', `Cannot publish the event: "${path}" must hold one JSON object`);
-  // Checked here already, in the words of its own rules.
+  // Checked before the request, so that the message is that of the rule.
   parseParameters(eventSchema, event, 'publish the event');
   return event as unknown as PublishedEvent;
 }

@@ -1,6 +1,7 @@
 /**
- * Runs `trivet git-hook` in a bare repository: reads a push, spools its events, and never refuses the push. A push waits for
- * `post-receive`, so this file loads little. Problems are remarks, and the exit code is 0.
+ * Runs `trivet git-hook` for a bare repository: installs the hook, publishes pushes, and sends spooled events. `post-receive` never
+ * refuses a push: it prints problems, and exits with 0. A push waits for it, so this file loads little. `install` and `send` fail
+ * like other commands.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -83,7 +84,7 @@ async function publishPush(
     actor: { username: login, name: login },
     pushOptions: await readPushOptions(),
     onGap: (reason) => remark(`trivet: an event of this push is not complete: ${reason}`),
-    // Read when it is needed: without an address the events wait in the spool like without a service.
+    // The address is read only now: if it is missing, the events wait in the spool, as they do while the service is away.
     send: (entry, signal) => createHttpSender(readAddress(options))(entry, signal),
     onSpoolFailure: (reason) =>
       remark(`trivet: this push is sent without the spool, which cannot be written: ${reason}`),
@@ -104,7 +105,7 @@ function findSystemUser(): string {
   }
 }
 
-/** Reads what `git push -o` was given: git hands it to hooks in numbered variables. */
+/** Reads the options of `git push -o`, which git passes to hooks in numbered variables. */
 async function readPushOptions(): Promise<string[]> {
   const environment = (await import('../../config/config.ts')).readEnvironment();
   const count = Math.min(Number(environment.GIT_PUSH_OPTION_COUNT ?? 0) || 0, LIMITS.pushOptions);
@@ -116,7 +117,7 @@ function remarkTroubles({ refused, stuck }: SpoolReport): void {
   for (const [file, reason] of stuck) remark(`trivet: "${file}" stays in trivet-spool: ${reason}`);
 }
 
-/** Continues after the push has ended; a process that finds another at work ends at once. */
+/** Starts a process that goes on sending after the push has ended; it ends at once if another such process runs. */
 function startSender({ service, tokenFile }: Connection, gitDir: string): void {
   const argv = ['git-hook', 'send', '--git-dir', gitDir, '--hours', '24'];
   if (service !== undefined) argv.push('--service', service);
@@ -178,7 +179,7 @@ function install(folder: string, options: InstallOptions): void {
   const { repo, service: url } = options;
   const settings = { url, token: readToken(options.tokenFile) };
   const file = join(folder, SETTINGS_FILE);
-  // One that is there may be readable for all, and keeps its rights when it is written.
+  // An existing file may be readable for all, and writing it does not change its mode.
   if (existsSync(file)) chmodSync(file, 0o600);
   writeFileSync(file, `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   const runLocal = existsSync(`${hook}${LOCAL}`) ? RUN_LOCAL_IF_EXECUTABLE : undefined;
@@ -189,7 +190,7 @@ function install(folder: string, options: InstallOptions): void {
   else print(`Pushes to ${folder} are published as ${repo} to ${url}`);
 }
 
-/** Git refuses a push with options unless the repository is set to take them. */
+/** Sets the repository to accept push options, since git refuses a push with options otherwise. */
 function takePushOptions(folder: string): void {
   try {
     execFileSync('git', ['--git-dir', folder, 'config', 'receive.advertisePushOptions', 'true'], { stdio: 'pipe' });
@@ -198,7 +199,7 @@ function takePushOptions(folder: string): void {
   }
 }
 
-/** An own hook of the repository has this behind its name, and runs after the events are published. */
+/** A hook of the user's own has this suffix (`post-receive.local`), and runs after the events are published. */
 const LOCAL = '.local';
 const HOOK_COMMAND = 'git-hook post-receive';
 
@@ -208,18 +209,18 @@ function createPublish(repository: string): string {
 }
 
 const GIVE_INPUT = String.raw`printf '%s\n' "$input"`;
-/** Former versions wrote this alone. */
+/** Earlier versions wrote this, without the test for an executable file. */
 const RUN_LOCAL = `${GIVE_INPUT} | "$0${LOCAL}"`;
-/** Git ignores a hook that is not executable, and so does this. */
+/** Skips a local hook that is not executable, as git skips such a hook. */
 const RUN_LOCAL_IF_EXECUTABLE = `[ ! -x "$0${LOCAL}" ] || ${RUN_LOCAL}`;
 
-/** Each command in it reads all that git writes to the hook. */
+/** Each command of the script gets the whole input that git writes to the hook. */
 function createScript(publish: string, runLocal?: string): string {
   const lines = runLocal === undefined ? [`exec ${publish}`] : ['input=$(cat)', `${GIVE_INPUT} | ${publish}`, runLocal];
   return `#!/bin/sh\n${lines.join('\n')}\n`;
 }
 
-/** Whether it was installed by this command, for any repository and by any version; false once a person has changed it. */
+/** Whether this command, in any version and for any repository, wrote the script, and no person has changed it since. */
 function isOwnScript(script: string): boolean {
   const [, publish] =
     /^(?:exec|printf \S+ "\$input" \|) ('.*' git-hook post-receive --repo '\S*')$/m.exec(script) ?? [];
@@ -227,7 +228,7 @@ function isOwnScript(script: string): boolean {
   return [undefined, RUN_LOCAL_IF_EXECUTABLE, RUN_LOCAL].some((runLocal) => script === createScript(publish, runLocal));
 }
 
-/** Another address, token or Node is installed over our own script. */
+/** Throws `conflict` for a hook that this command did not write; its own script may be replaced. */
 function checkReplaceable(hook: string): void {
   if (!existsSync(hook)) return;
   const script = readFileSync(hook, 'utf8');
@@ -259,7 +260,7 @@ function readSettings(file: string): Partial<ServiceAddress> {
   const settings = parseSettings(file, readNamedFile(file));
   const { url = '', token = '' } = { ...(settings as Partial<ServiceAddress> | null) };
   if (settings?.constructor === Object && typeof url === 'string' && typeof token === 'string') return settings;
-  throw refuseSettings(file, 'it must be an object whose url and token are texts');
+  throw refuseSettings(file, 'it must be an object whose url and token are strings');
 }
 
 function parseSettings(file: string, text: string): object | null {

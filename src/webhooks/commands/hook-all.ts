@@ -7,7 +7,7 @@ import type { HookOptions } from './hook-command.ts';
 import { kindsOf, printFacts, readHooks, stateOf } from './hook-show.ts';
 import { type OpenWebhooks, parseId } from './open-webhooks.ts';
 
-/** An operator who switches a webhook off does not need to know its password. */
+/** An operator who switches a webhook off does not need its password. */
 const WITHOUT_PASSWORDS = { passwords: 'hidden' } as const;
 
 export function addAllHooksCommands(command: Command, open: OpenWebhooks): void {

@@ -10,7 +10,7 @@ export interface HookOptions extends ServiceOptions {
   readonly json?: true;
 }
 
-/** Adds a command about webhooks, with the options of every one: the service to use, and JSON. */
+/** Adds a subcommand with the options that all have: the service to use, and JSON output. */
 export function addHookCommand(command: Command, words: string, description: string, json = 'print JSON'): Command {
   return addServiceOptions(command.command(words).description(description).option('--json', json));
 }

@@ -29,7 +29,7 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
   addHookCommand(
     command,
     'test <owner/name> <id>',
-    'Send a test delivery now, past a pause, and say how it went; accepted, it ends the pause and what waits is sent; exits with 1 when it was not accepted',
+    'Send a test delivery now, also during a pause, and print the outcome; if it is accepted, the pause ends and waiting deliveries are sent; exits with 1 if it is not accepted',
   )
     .addOption(
       new Option('--event <kind>', 'what to send (default: the first kind of event that the webhook gets)').choices(
@@ -55,14 +55,14 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
   addHookCommand(
     command,
     'redeliver <owner/name> <id> <delivery-id>',
-    'Send a delivery again now, and say how it went; refused, the service tries again by the schedule',
+    'Send a delivery again now, and print the outcome; if it is refused, the service tries again by the schedule',
   ).action(async (text: string, id: string, delivery: string, options: HookOptions) =>
     sendAgain(open, { ...parseHookReference(text, id), delivery }, options),
   );
   addHookCommand(
     command,
     'send-waiting <owner/name> <id>',
-    'Send all deliveries now that wait for a retry or behind a pause; the running service sends them',
+    'Send all deliveries now that wait for a retry or the end of a pause; the running service sends them',
   ).action(sendWaiting.bind(undefined, open));
   addHookCommand(
     command,
@@ -102,7 +102,7 @@ function printSent(sent: Sent, { json }: HookOptions): void {
   if (response_body !== '') remark(response_body.slice(0, 1000));
 }
 
-/** Why nothing was sent yet. */
+/** Why nothing has been sent yet, by the state of the delivery. */
 const WAITS_FOR: Readonly<Partial<Record<Sent['state'], string>>> = {
   held: 'is held until the webhook is on again',
   pending: 'waits for its turn; the service sends it',
@@ -123,7 +123,7 @@ async function showDeliveries(open: OpenWebhooks, text: string, id: string, opti
   const reference = parseHookReference(text, id);
   const { delivery, state, event, status, subject, limit } = options;
   const asked = dropAbsent({ state, event, status_code: status, subject });
-  // Checked here already, in the words of the option's own rule.
+  // Checked before the request, so that the message is that of the rule.
   parseParameters(listParameters, asked, 'list the deliveries');
   await using operator = await open(options);
   if (delivery !== undefined)

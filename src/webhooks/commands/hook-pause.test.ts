@@ -1,4 +1,4 @@
-/** What the command line shows of a webhook to which nothing is sent for a while. */
+/** What the command line shows of a paused webhook. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';

@@ -47,7 +47,7 @@ async function list(open: OpenWebhooks, repository: string, options: HookOptions
 
 type Page = OutputOf<typeof listHooks>;
 
-/** All pages. */
+/** Reads the webhooks of all pages. */
 export async function readHooks(
   operator: Operator,
   filter: Pick<InputOf<typeof listHooks>, 'repository' | 'state'>,

@@ -29,7 +29,7 @@ async function createHook(url: string, ...options: string[]): Promise<string> {
   return String(created.id);
 }
 
-test('hook create remarks what it assumes, and that nothing proves the sender', async () => {
+test('hook create remarks what it assumes, and that receivers cannot verify the sender', async () => {
   const create = async (...options: string[]) =>
     (await runTrivet(['hook', 'create', 'ada/doors', '--url', 'http://127.0.0.1:9001/', ...options], { env })).stderr;
   const remarks = await create();
@@ -191,11 +191,11 @@ test('a hook that the receiver ended is enabled again, and what had failed is se
   assert.equal((await show()).active, false);
 });
 
-/** Clears the screen, in both spellings of the control sequence, and writes from right to left. */
+/** Control sequences that clear the screen, in both encodings, and a right-to-left override. */
 const ORDERS = '\u001b[2J\u009b2J\u202e';
 const SHOWN = '\\u001b[2J\\u009b2J\\u202e';
 
-test('what a receiver answers gives the terminal no orders', async () => {
+test('control sequences in the answer of a receiver do not reach the terminal', async () => {
   await using receiver = await startReceiver((_, response) => void response.writeHead(500).end(`Sorry\n${ORDERS}`));
   const id = await createHook(receiver.url);
   const { stderr } = await runTrivet(['hook', 'test', 'ada/doors', id], { env });

@@ -16,7 +16,7 @@ import { type OpenWebhooks, parseHookReference, parseRepositoryName } from './op
 export function createHookCommand(open: OpenWebhooks): Command {
   const command = new Command('hook')
     .description('Create, list, change, test and delete webhooks, and see their deliveries')
-    // The names leave less than the 40 columns above which Commander wraps descriptions.
+    // The names of subcommands leave fewer than 40 columns for descriptions, and Commander wraps none below that by default.
     .configureHelp({ minWidthToWrap: 20 });
   addCreation(command, open);
   addShowingCommands(command, open);
@@ -52,7 +52,7 @@ function addChangeCommands(command: Command, open: OpenWebhooks): void {
     .option('--no-sign', 'let the password travel with each delivery (encryption_type 0)')
     .option('--events <kinds>', `these and no others of ${EVENT_KINDS.join(', ')}, separated by commas`)
     .option('--profile <name>', `whose deliveries the receiver expects: ${PROFILE_NAMES.join(', ')}`)
-    // --no-secret is the other name of --no-password: one after the other, each replaces what came before.
+    // --no-secret is an alias of --no-password: of several such options, the last one counts.
     .on('option:password', function (this: Command) {
       if (this.getOptionValue('secret') === false) this.setOptionValue('secret', undefined);
     })
@@ -108,7 +108,7 @@ async function create(open: OpenWebhooks, repository: string, options: CreateOpt
 
 interface UpdateOptions extends HookOptions, Proof {
   readonly url?: string;
-  /** False: none from now on. */
+  /** False: the key is removed. */
   readonly secret?: string | false;
   readonly events?: string;
   readonly profile?: string;
@@ -143,7 +143,7 @@ function listChanges({ url, events, profile, ...options }: UpdateOptions) {
 }
 
 interface Proof {
-  /** False: none from now on. */
+  /** False: the password is removed. */
   readonly password?: string | false | undefined;
   readonly sign?: boolean | undefined;
 }

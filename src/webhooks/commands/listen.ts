@@ -1,4 +1,4 @@
-/** Runs `trivet listen`: a receiver that verifies every signature and shows what came. */
+/** Runs `trivet listen`: a receiver that verifies every signature and prints each delivery. */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -65,7 +65,7 @@ async function listen({ sign, ...given }: ListenOptions): Promise<void> {
         received += 1;
         if (received === options.count) done.resolve();
       })
-      .catch((error: unknown) => remark(`A request broke off: ${describeError(error)}`));
+      .catch((error: unknown) => remark(`A request was cut off: ${describeError(error)}`));
   });
   await startListening(server, options);
   const { port } = server.address() as AddressInfo;
@@ -102,7 +102,7 @@ interface Verdict {
   readonly text: string;
 }
 
-/** How a receiver verifies a delivery of each platform. */
+/** Verifies a delivery as a receiver of each code host does. */
 export function checkProof(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -116,7 +116,7 @@ export function checkProof(
   return { isRefused: true, text: given === undefined ? 'no password' : 'wrong password' };
 }
 
-/** For a day after the key was changed, `webhook-signature` has a signature by the former key too. The other headers have only one. */
+/** For a day after a change of the key, `webhook-signature` also has a signature by the former key. The other headers have one. */
 function checkSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): Verdict {
   const ofHost = checkHostSignature(headers, body, key);
   const standard = checkStandardSignature(headers, body, key);
@@ -126,7 +126,7 @@ function checkSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer)
   return isRight === undefined ? { isRefused: true, text: 'no signature' } : judge('signature', isRight);
 }
 
-/** In the header of the code host; undefined without one. */
+/** Verifies the signature in the header of the code host; undefined without such a header. */
 function checkHostSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): boolean | undefined {
   const ofBody = readHeader(headers, 'x-gitcode-signature-256', 'x-hub-signature-256');
   if (ofBody !== undefined) return isSameSignature(Buffer.from(signBody(key, body)), Buffer.from(ofBody));

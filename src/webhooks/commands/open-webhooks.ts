@@ -13,7 +13,7 @@ import type { HookDependencies } from '../administration/implement-hooks.ts';
 import { implementWebhooks } from '../administration/implement-webhooks.ts';
 import { createManagement, type SendingDependencies } from '../management/management.ts';
 
-/** Repositories, webhooks and events: of a running service, or of the store of this machine, service up or down. */
+/** Opens a running service, or the store of this machine, whether the service runs or not. */
 export type OpenWebhooks = (options: ServiceOptions, how?: Pick<HookDependencies, 'passwords'>) => Promise<Operator>;
 
 export interface OtherAreas {
@@ -21,11 +21,11 @@ export interface OtherAreas {
   readonly auditChange: AuditChange;
 }
 
-/** Owners of repositories, and records in the audit log, come from another area. */
+/** `loadOthers` loads the area that has the owners of repositories and the audit log. */
 export function createWebhooksOpener(loadOthers: () => Promise<OtherAreas>): OpenWebhooks {
   return ({ service, token }, { passwords } = { passwords: 'shown' }) =>
     openOperator({
-      // Not all options: the --url of a command may be the address of a receiver.
+      // Only these options: the --url of a command may be the address of a receiver.
       options: { ...(service !== undefined && { service }), ...(token !== undefined && { token }) },
       implementOn: async (cli) => implementWebhooks(createManagementOnStore(cli, await loadOthers()), { passwords }),
     });
@@ -45,14 +45,14 @@ function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDepe
     guard,
     noticeRepository: webhooks.noticeRepository,
     repositoriesPerOwner: webhooks.repositoriesPerOwner,
-    // The workers of the service look a few times a second by themselves.
+    // No wake is needed: the workers of the service scan a few times a second.
     wakeDeliveries: () => {},
     takeCommitted: () => {},
   });
   return { ...management, manual: sendOnStore(cli, guard) };
 }
 
-/** The sender is loaded only by commands that send: it is a third of what a command about webhooks would load. */
+/** Loads the sender only when a command sends: it is a third of the code that a command about webhooks would load. */
 function sendOnStore(cli: CliStore, guard: AddressGuard): SendingDependencies['manual'] {
   const load = async () => (await import('./attempts-on-store.ts')).createAttemptsOnStore(cli, guard);
   return {
@@ -70,7 +70,7 @@ function explainRefusal({ host, cause, reason }: ExplainedRefusal): void {
 
 const FOR_BOTH = 'for the service and for commands';
 
-/** The refusals that a setting can lift, and which one. */
+/** The advice for each refusal that a setting can lift. */
 const ADVICE_OF: Readonly<Partial<Record<ExplainedRefusal['cause'], string>>> = {
   localhost: `Write 127.0.0.1 instead, and set WEBHOOK_ALLOW_CIDRS=127.0.0.0/8 ${FOR_BOTH}.`,
   'private name': `To reach names of your own network, set WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS ${FOR_BOTH}.`,

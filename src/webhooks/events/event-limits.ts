@@ -1,6 +1,6 @@
 /**
- * Limits how much an event may hold: the API refuses what is longer, git and bridges shorten it. A caller of the API can mend
- * its event; for git and the bridges the push has happened, and a refused event would never be delivered.
+ * Limits the size of an event: the API refuses longer fields, git and bridges shorten them. A caller of the API can correct its event;
+ * a push through git or a bridge has happened already, and a refused event would never be delivered.
  */
 import { readForeignTimeMs } from './foreign-time.ts';
 
@@ -21,7 +21,7 @@ export const LIMITS = {
 /** A body lists this many commits at most, the newest; a count says how many there were. */
 export const MAX_LISTED_COMMITS = 20;
 
-/** The first characters of a text, without half of a surrogate pair at the end. */
+/** The first `maxLength` UTF-16 units of a text, without a lone surrogate at the end. */
 export function shorten(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const isHalf = (text.charCodeAt(maxLength - 1) & 0xfc00) === 0xd800;
@@ -32,10 +32,10 @@ export function shorten(text: string, maxLength: number): string {
 const FIRST_SECOND = Date.parse('0001-01-02T00:00:00Z') / 1000;
 const LAST_SECOND = Date.parse('9999-12-30T23:59:59Z') / 1000;
 
-/** Replaces a time that is missing or unreadable, as in git itself. */
+/** Stands in for a missing or unreadable time, as in git. */
 export const EPOCH = '1970-01-01T00:00:00Z';
 
-/** ISO 8601 from seconds since 1970 and an offset as git writes it (`+0530`), either of which may be nonsense. */
+/** ISO 8601 from seconds since 1970 and an offset as git writes it (`+0530`), either of which may be invalid. */
 export function formatTime(seconds: number, offset: string): string {
   const [, sign, hours = '', minutes = ''] = /^([+-])([01]\d|2[0-3])([0-5]\d)$/.exec(offset) ?? [];
   const offsetSeconds = sign === undefined ? 0 : (sign === '-' ? -60 : 60) * (Number(hours) * 60 + Number(minutes));
@@ -43,7 +43,7 @@ export function formatTime(seconds: number, offset: string): string {
   return `${local}${sign === undefined ? '+00:00' : `${sign}${hours}:${minutes}`}`;
 }
 
-/** Into the years that ISO 8601 can write; 1970 for what is no number. */
+/** Clamps seconds to the years of ISO 8601; 0 (1970) if it is not a number. */
 export function clampSeconds(seconds: number): number {
   if (Number.isNaN(seconds)) return 0;
   return Math.min(Math.max(Math.trunc(seconds), FIRST_SECOND), LAST_SECOND);
@@ -52,8 +52,8 @@ export function clampSeconds(seconds: number): number {
 const ISO_TIME = /^([+-]?\d{4,9})-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?$/;
 
 /**
- * ISO 8601 of any time that another host writes (`2026-03-01 10:28:03 UTC` among them); undefined if it is not a time. Without a zone it
- * is UTC, whatever the zone of this machine is.
+ * Converts a time in any form that code hosts write, such as `2026-03-01 10:28:03 UTC`, to ISO 8601; undefined if it is not a time. A
+ * time without a zone is UTC, whatever the zone of this machine is.
  */
 export function parseTime(text: string): string | undefined {
   const year = Number(ISO_TIME.exec(text)?.[1]);

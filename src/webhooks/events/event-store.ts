@@ -32,8 +32,8 @@ export async function pruneEvents(store: Store, untilMs: number, sweeping: Sweep
 const MAX_ROUNDS = 5;
 
 /**
- * Deletes the events of a repository in batches, until few are left: a month of events in one transaction would stop the intake
- * of all owners. Each round deletes what was there when it began, so that events which keep coming do not keep it from ending.
+ * Deletes the events of a repository in batches, until few are left: a month of events in one transaction would block the intake of all
+ * owners. Each round deletes only events that existed when it began, so that it ends even while more events arrive.
  */
 export async function deleteEventsOfRepository(store: Store, repositoryId: number, pace: SweepPace): Promise<void> {
   for (let rounds = 0; rounds < MAX_ROUNDS; rounds += 1) {

@@ -1,4 +1,4 @@
-/** Names what an event is about, by which people find it in the log: `main`, `v1.2`, `#12`. */
+/** Names the subject of an event, by which people find it in the log: `main`, `v1.2`, `#12`. */
 import { type Event, type EventOf, shortRef } from './event.ts';
 
 const SHORT_SHA = 10;

@@ -1,6 +1,6 @@
 /**
- * Defines an event in our own words, into which payloads of code hosts are translated, and checks its fields. `bridges/` and
- * `git/` translate; `profiles/` renders what receivers get.
+ * Defines the neutral format of an event, into which payloads of code hosts are translated, and checks its fields. `bridges/` and `git/`
+ * translate into it; `profiles/` renders the bodies that receivers get.
  */
 import { z } from '@hono/zod-openapi';
 import { EPOCH, LIMITS, MAX_LISTED_COMMITS, parseTime, shorten } from './event-limits.ts';
@@ -8,7 +8,7 @@ import { EPOCH, LIMITS, MAX_LISTED_COMMITS, parseTime, shorten } from './event-l
 const sha = z.string().regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/, 'must be 40 or 64 lower-case hex digits');
 const time = z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' });
 
-/** The leaves of an event for a caller who can mend what is refused. */
+/** Field rules for callers of the API, who can correct an event that is refused. */
 const REFUSING = {
   word: z.string().max(LIMITS.word),
   text: z.string().max(LIMITS.text),
@@ -42,14 +42,14 @@ const readTime = z.preprocess(
   time,
 );
 
-/** The fields of an event that has happened already: they shorten texts and leave out what is optional, so that the event is not refused. */
+/** Field rules for events that have happened already: texts are shortened and invalid optional fields left out, not refused. */
 const SHORTENING = {
   word: cut(LIMITS.word),
   text: cut(LIMITS.text),
   branch: cut(LIMITS.ref),
   branchRef: cutBefore(REFUSING.branchRef, LIMITS.ref),
   tagRef: cutBefore(REFUSING.tagRef, LIMITS.ref),
-  // Half an address leads nowhere.
+  // A shortened URL would be useless, so it is left out.
   address: REFUSING.address.catch(''),
   optionalAddress: REFUSING.optionalAddress.catch(undefined),
   personId: REFUSING.personId.catch(0),
@@ -59,7 +59,7 @@ const SHORTENING = {
   optionalTime: readTime.optional().catch(undefined),
   commitTime: readTime.catch(EPOCH),
   list: <Item extends z.ZodType>(item: Item, max: number) => z.array(item).transform((items) => items.slice(0, max)),
-  // Other classes, the same values in and out.
+  // The schemas are of other classes, but accept and return the same types.
 } as unknown as Rules;
 
 function describePerson({ word, address, personId }: Rules) {
@@ -152,7 +152,7 @@ function describeMergeRequest(rules: Rules, person: PersonSchema, commit: Commit
       source_repository: describeSourceRepository(rules)
         .optional()
         .openapi({ description: 'Only when it comes from a fork.' }),
-      last_commit: commit.optional().openapi({ description: 'Only absent where a code host does not tell it.' }),
+      last_commit: commit.optional().openapi({ description: 'Absent only if the code host does not report it.' }),
       target_commit: commit.optional(),
       merge_commit: rules.optionalSha.nullable().default(null),
       merge_status: z.enum(['unchecked', 'can_be_merged', 'cannot_be_merged']).default('unchecked'),
@@ -199,7 +199,7 @@ function describeTagPushEvent({ branch, tagRef, optionalSha }: Rules, reference:
       kind: z.literal('tag_push'),
       ref: tagRef,
       base_ref: branch.nullable().default(null).openapi({ description: 'A branch that holds the tagged commit.' }),
-      checkout: optionalSha.nullable().openapi({ description: 'The commit behind an annotated tag.' }),
+      checkout: optionalSha.nullable().openapi({ description: 'The commit that an annotated tag points to.' }),
       ...reference,
     })
     .openapi('TagPushEvent');
@@ -267,7 +267,7 @@ export const eventSchema = describeEvents(REFUSING);
 export const foreignEventSchema = describeEvents(SHORTENING);
 
 export type Event = z.output<typeof eventSchema>;
-/** The same as a caller may write it: with defaults left out. */
+/** An event as a caller may write it: fields with defaults are optional. */
 export type EventInput = z.input<typeof eventSchema>;
 export type Person = z.output<PersonSchema>;
 export type Commit = z.output<CommitSchema>;

@@ -1,20 +1,20 @@
 /** Reads times as other programs write them: ISO 8601, HTTP and mail dates, and those of `date`, git, Go and JavaScript. */
 
-/** No program writes a longer one. It bounds the work on what a stranger sends in place of a time. */
+/** No program writes a longer time. Limits the work on malicious input. */
 const MAX_LENGTH = 100;
 
-/** The zone once more, as JavaScript `(CET)` and Go `CST` write it. The offset counts; `Date` takes `+0800 CST` for -0600. */
+/** A repeated zone name, such as `(CET)` by JavaScript or `CST` by Go. Only the offset counts: `Date` reads `+0800 CST` as -0600. */
 const ZONE_COMMENT = / ?\([^()]*\)$|(?<=[+-]\d\d:?\d\d) (?:[A-Z]{2,5}|[+-]\d{2,4})$/;
 
 const OFFSET = String.raw`[+-]\d{1,2}(?::?\d\d)?`;
 const ZONE_NAME = '(?<![A-Z])(?:Z|UTC?|GMT|[ECMP][SD]T)';
-/** Offsets are read behind a time of day alone: `-2026` in `01-Mar-2026` is a year. */
+/** Offsets are read only after a time of day: `-2026` in `01-Mar-2026` is a year. */
 const TIME_OF_DAY = String.raw`:\d\d(?:[\d:.]*|.* )`;
-/** `date` and asctime write the year behind the zone. */
+/** `date` and asctime write the year after the zone. */
 const ZONE = new RegExp(String.raw`(?:${ZONE_NAME}(?:${OFFSET})?|(?<=${TIME_OF_DAY})${OFFSET})(?=(?: \d{4})?$)`, 'i');
 
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*';
-/** Where a day of the month stands: `2026-03-01`, `3/1/2026`, `01-Mar-26`, `Mar 1 10:28:03 2026`. `Date` takes `run 7` for a day. */
+/** Positions of the day: `2026-03-01`, `3/1/2026`, `01-Mar-26`, `Mar 1 10:28:03 2026`. Needed because `Date` also accepts `run 7`. */
 const DAYS = [
   String.raw`\d{4}[-/]\d\d?[-/](\d\d?)`,
   String.raw`(?<![\d-/])\d\d?[-/](\d\d?)[-/]\d{2}`,
@@ -31,14 +31,14 @@ export function readForeignTimeMs(text: string): number {
   const time = text.trim().replace(ZONE_COMMENT, '');
   const isZoned = ZONE.test(time);
   const wallMs = parseZoned(isZoned ? time.replace(ZONE, ' UTC') : `${time} UTC`);
-  // `Date` takes 30 February for 2 March.
+  // `Date` reads 30 February as 2 March.
   if (new Date(wallMs).getUTCDate() !== readDay(time)) return Number.NaN;
   return isZoned ? parseZoned(time) : wallMs;
 }
 
 function parseZoned(time: string): number {
   const timeMs = Date.parse(time);
-  // `Date` takes a T with `Z` and `-05:00` alone, not with `-05` or ` UTC`.
+  // `Date` accepts a T only with `Z` or `-05:00`, not with `-05` or ` UTC`.
   return Number.isNaN(timeMs) ? Date.parse(time.replace(BETWEEN, ' ')) : timeMs;
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type Event, type EventInput, eventSchema } from './event.ts';
 import type { EventKind } from './event-kind.ts';
 
-/** The person who sends the test. */
+/** The actor of the sample: the person who sends it. */
 export interface SampleActor {
   readonly id?: number;
   readonly username: string;

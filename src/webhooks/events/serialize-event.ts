@@ -1,9 +1,9 @@
-/** Writes an event as JSON, and replaces half characters in its texts, which are no UTF-8. */
+/** Writes an event as JSON, and replaces lone surrogates, which are not valid UTF-8. */
 import type { Event } from './event.ts';
 
 /**
- * Half of a surrogate pair, as a program leaves that cuts a text at a number of UTF-16 units. `JSON.stringify` writes it, and it alone,
- * as this escape; an even number of backslashes before it is text.
+ * A lone surrogate, which remains when a program cuts a text between two UTF-16 units. `JSON.stringify` writes only lone surrogates as
+ * this escape. An even number of backslashes before it are text.
  */
 const HALF_CHARACTER = /(?<!\\)((?:\\\\)*)\\ud[89a-f][\da-f]{2}/g;
 
@@ -12,7 +12,7 @@ interface SerializedEvent {
   readonly content: string;
 }
 
-/** Strict parsers refuse JSON with half a character, and no URL can hold one: U+FFFD takes its place, as in the store. */
+/** Replaces lone surrogates with U+FFFD, as the store does: strict JSON parsers refuse them, and no URL can contain one. */
 export function serializeEvent(event: Event): SerializedEvent {
   const content = JSON.stringify(event);
   if (!content.includes('\\ud')) return { event, content };

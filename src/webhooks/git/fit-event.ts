@@ -1,13 +1,13 @@
-/** Shortens a push that is too large for one request: fewer paths, shorter messages, no commits in the end. */
+/** Shortens a push that is too large for one request: fewer paths, shorter messages, and as a last resort no commits. */
 import type { EventInput } from '../events/event.ts';
 import { shorten } from '../events/event-limits.ts';
 
 type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>[number];
 
-/** The limit is below the MiB of a request that the service takes unless it is configured otherwise. */
+/** Below the default limit of the service for a request (1 MiB, `HTTP_MAX_BODY_BYTES`). */
 export const MAX_EVENT_BYTES = 900_000;
 
-/** The limits of each commit, tried one after the other: paths of each kind, and characters of the message. */
+/** Limits of a commit, tried in turn: the number of paths of each kind, and the characters of the message. */
 const STEPS: readonly (readonly [paths: number, message: number])[] = [
   [2000, 16_384],
   [500, 16_384],
@@ -17,7 +17,7 @@ const STEPS: readonly (readonly [paths: number, message: number])[] = [
   [0, 100],
 ];
 
-/** Leaves out paths and the ends of messages, and all commits in the end, until the event has at most `maxBytes` bytes of JSON. */
+/** Leaves out paths and the ends of messages, and at last all commits, until the JSON of the event has at most `maxBytes` bytes. */
 export function fitEvent(event: EventInput, maxBytes: number = MAX_EVENT_BYTES): EventInput {
   if (event.kind !== 'push' && event.kind !== 'tag_push') return event;
   if (sizeOf(event) <= maxBytes) return event;

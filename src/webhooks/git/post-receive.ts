@@ -12,7 +12,7 @@ import { openSpool } from './spool.ts';
 export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOptions' | 'onGap'> {
   /** The bare repository. */
   readonly gitDir: string;
-  /** `owner/name` here. */
+  /** `owner/name` on the service. */
   readonly repository: string;
   /** Git wrote this to the hook: a line for every reference. */
   readonly input: Buffer;
@@ -22,10 +22,10 @@ export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOpti
   readonly world: World;
 }
 
-/** How long a push may wait for us; what is not sent by then waits in the spool. */
+/** How long a push may wait for the service; events that are not sent by then stay in the spool. */
 const PATIENCE_MS = 2000;
 
-/** Everything is written to the spool first: once that is flushed, nothing is lost, and what was left before goes first. */
+/** Writes all events to the spool first: once they are flushed to disk none is lost, and earlier events are sent first. */
 export async function handlePostReceive(options: PostReceiveOptions): Promise<SpoolReport> {
   const { gitDir, repository, world } = options;
   const events = await readPush({ ...options, git: createGit(gitDir), updates: parseUpdates(options.input) });
@@ -42,7 +42,7 @@ export async function handlePostReceive(options: PostReceiveOptions): Promise<Sp
   return await sendSpool(spool, options.send, signal);
 }
 
-/** A full disk, or a folder of another user, loses no event while the service is there. */
+/** Sends directly if the spool cannot be written (full disk, folder of another user), so that no event is lost while the service is up. */
 async function sendWithoutSpool(
   entries: readonly SpoolEntry[],
   send: SendEntry,

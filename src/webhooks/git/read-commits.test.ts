@@ -11,7 +11,7 @@ interface Work {
   kept: number;
 }
 
-/** In pieces, as a pipe gives them, each of which counts how far it is searched. */
+/** Parses in pieces, as they come from a pipe, and counts the bytes that are searched. */
 function parseCounting(output: Buffer, pieceBytes = 65_536): Work {
   const work = { searched: 0, kept: 0 };
   const parser = createLogParser();
@@ -35,7 +35,7 @@ const WORST: [title: string, output: (size: number) => string][] = [
   ['empty pieces', (size) => `${FIELDS}\0${'\0'.repeat(size)}`],
   ['paths of one byte', (size) => `${FIELDS}\0\0\n${'A\0p\0'.repeat(size / 4)}`],
   ['statuses without a path', (size) => `${FIELDS}\0\0\n${'A\0\0'.repeat(size / 3)}`],
-  ['a field that never ends', (size) => 'a'.repeat(size)],
+  ['a field without an end', (size) => 'a'.repeat(size)],
 ];
 
 for (const [title, output] of WORST)
@@ -47,7 +47,7 @@ for (const [title, output] of WORST)
     }
   });
 
-test("the parser of git's log keeps a bounded part of what comes", () => {
+test("the parser of git's log keeps a bounded part of its input", () => {
   const paths = Array.from({ length: 400_000 }, (_, index) => `A\0${'p'.repeat(200)}${index}\0`);
   const { kept } = parseCounting(Buffer.from(`${FIELDS}\0\0\n${paths.join('')}`));
   assert.ok(kept < 2_000_000, `${kept} bytes`);

@@ -8,8 +8,8 @@ import { createSplitter } from './split-output.ts';
 export type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>[number];
 
 /**
- * Fields end in NUL, which no message and no path can hold. The time is asked for as git stores it: git prints nothing,
- * the placeholder itself or an impossible date for a time that it cannot format, and ends for one before 1970.
+ * Fields end in NUL, which no message and no path can contain. The time is requested in git's raw format: for a time that git cannot
+ * format, it would print nothing, the placeholder itself or an impossible date, and it fails for a time before 1970.
  */
 const FIELDS = ['%H', '%T', '%P', '%an', '%ae', '%cn', '%ce', '%cd', '%(trailers:key=Co-authored-by,valueonly)', '%B'];
 const FORMAT = `${FIELDS.join('%x00')}%x00`;
@@ -17,20 +17,20 @@ const FORMAT = `${FIELDS.join('%x00')}%x00`;
 const STATUS = /^\n?([A-Z])\d*$/;
 const ID = /^[0-9a-f]{40,64}$/;
 
-/** Past this many bytes the event is too large to keep every path, so only the first of each commit are kept. */
+/** Beyond this many bytes the event is too large for all paths, so only the first of each commit are kept. */
 const MANY_PATH_BYTES = MAX_EVENT_BYTES;
 const MAX_PATHS_OF_MANY = 2000;
 const MAX_PATH_BYTES = 16 * 1024 * 1024;
 
 export interface CommitQuestion {
-  /** How many, the newest ones. */
+  /** How many of the newest commits. */
   readonly count: number;
   readonly revisions: readonly string[];
-  /** Called when git failed on the way; what it wrote before is still returned. */
+  /** Called if git fails; the commits that it wrote before are still returned. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** The newest commits of the revisions, the oldest of them first, with the paths each one touched. */
+/** The newest commits of the revisions, in order of age with the oldest first, with the paths that each one touched. */
 export async function readCommits(git: RunGit, question: CommitQuestion): Promise<CommitInput[]> {
   const parser = createLogParser();
   const call = {
@@ -63,7 +63,7 @@ interface DraftCommit {
   readonly removed: string[];
 }
 
-/** A commit is its fields, then pairs of a status and a path, with empty pieces between. */
+/** Parses `git log`: for each commit its fields, then pairs of a status and a path, with empty pieces in between. */
 export function createLogParser() {
   const drafts: DraftCommit[] = [];
   let status: string | undefined;
@@ -97,7 +97,7 @@ export function createLogParser() {
   };
 }
 
-/** A changed type (T) is a change too. */
+/** The list of paths for a status; a changed type (T) counts as modified. */
 function listPathsOf(draft: DraftCommit, status: string): string[] {
   if (status === 'A') return draft.added;
   return status === 'D' ? draft.removed : draft.modified;
@@ -129,7 +129,7 @@ function toCommit({ fields, added, modified, removed }: DraftCommit): CommitInpu
   };
 }
 
-/** `Ada <ada@example.com>`, or a name alone. */
+/** Parses `Ada <ada@example.com>`, or a name without an address. */
 function parseSignature(text: string): { name: string; email: string } {
   const start = text.indexOf('<');
   const end = text.indexOf('>', start);

@@ -1,7 +1,6 @@
 /**
- * Reads one file of the spool, and refuses links, pipes and files that are too large. Other programs and other users of the
- * machine may have put files there, so it follows no link, waits for no pipe, reads no more than an entry can have, and checks
- * what it has read.
+ * Reads one file of the spool, and refuses links, pipes and files that are too large. Other programs and other users of the machine may
+ * have put files there, so it follows no link, waits for no pipe, reads no more than the size of an entry, and checks the content.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { isSystemError } from '../../errors.ts';
@@ -10,23 +9,23 @@ import type { EventInput } from '../events/event.ts';
 export interface SpoolEntry {
   /** `owner/name` */
   readonly repository: string;
-  /** Makes a second sending harmless. */
+  /** The idempotency key, so that the entry may be sent twice. */
   readonly key: string;
   readonly event: EventInput;
 }
 
 export type EntryReading =
   | { readonly kind: 'entry'; readonly entry: SpoolEntry }
-  /** Another process has sent it meanwhile. */
+  /** Another process has sent the entry meanwhile. */
   | { readonly kind: 'gone' }
-  /** It may become readable: rights can change. */
+  /** The file may become readable later, since permissions can change. */
   | { readonly kind: 'unreadable'; readonly reason: string }
-  /** It will never be an entry. */
+  /** The file is no entry. */
   | { readonly kind: 'malformed'; readonly reason: string };
 
 /** Far above the largest event that the hook writes. */
 const MAX_ENTRY_BYTES = 16 * 1024 * 1024;
-/** A platform may not have the last two; there a link or a pipe is found by what it is. */
+/** Some platforms lack the last two flags; there, the type of the file shows a link or a pipe. */
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 export function readEntry(path: string): EntryReading {
@@ -87,7 +86,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `owner/name`, neither of which a URL would take for a step to another folder. */
+/** Whether the text is `owner/name`, and neither part is `.` or `..`, which a URL would resolve as a path. */
 export function isRepositoryName(text: string): boolean {
   return /^[^/\s]+\/[^/\s]+$/.test(text) && !text.split('/').some((part) => part === '.' || part === '..');
 }

@@ -63,7 +63,7 @@ test('readPush() makes an event that the service takes from any tag', async () =
   await fc.assert(property, { numRuns: 10 });
 });
 
-test('readPush() publishes without what git cannot tell, and reports why', async () => {
+test('readPush() publishes an event without the parts that git cannot read, and reports why', async () => {
   const id = raw.write('commit', `tree ${raw.emptyTree}\nauthor A <a@x> 1 +0000\ncommitter A <a@x> 1 +0000\n\nx\n`);
   for (const broken of ['log', 'rev-list', 'for-each-ref']) {
     const run: RunGit = (call) => git(call.argv[0] === broken ? { ...call, argv: [broken, '--no-such-option'] } : call);

@@ -1,8 +1,8 @@
 /**
- * Makes the events of a push: what it changed, and which of its commits are new to the repository. The references have moved already, so new are
- * those that no reference outside this push reaches.
+ * Makes the events of a push: which references it changed, and which commits are new. Commits of a branch that existed are new if its
+ * former commit does not reach them. Commits of a new branch are new if no branch or tag reached them before this push.
  *
- * What git has taken is published whatever it looks like: where a part cannot be read, the event goes out without it.
+ * Every push that git has accepted is published: if a part cannot be read, the event is published without it.
  */
 import { describeError } from '../../errors.ts';
 import type { EventInput } from '../events/event.ts';
@@ -14,17 +14,17 @@ import { createSplitter } from './split-output.ts';
 export interface RefUpdate {
   readonly before: string;
   readonly after: string;
-  /** Its bytes, one a character: a name need not be UTF-8. */
+  /** The name as Latin-1, one character for each byte, since it need not be UTF-8. */
   readonly ref: string;
 }
 
 export interface PushSource {
   readonly git: RunGit;
   readonly updates: readonly RefUpdate[];
-  /** The pusher, if the host named one. */
+  /** The person who pushes. */
   readonly actor: { readonly username: string; readonly name: string; readonly email?: string };
   readonly pushOptions: readonly string[];
-  /** Called with what an event has to do without. */
+  /** Called with the reason why a part of an event is missing. */
   readonly onGap: (reason: string) => void;
 }
 
@@ -42,7 +42,7 @@ export function parseUpdates(input: Buffer): RefUpdate[] {
     .flatMap((match) => (match ? [{ before: match[1] ?? '', after: match[2] ?? '', ref: match[3] ?? '' }] : []));
 }
 
-/** Returns events in the order of the updates; references other than branches and tags are no events. */
+/** Returns events in the order of the updates; updates of references other than branches and tags are ignored. */
 export async function readPush(source: PushSource): Promise<EventInput[]> {
   const relevant = source.updates.filter(({ ref }) => /^refs\/(heads|tags)\//.test(ref));
   const reading = createReading(source, relevant);
@@ -58,12 +58,12 @@ interface Reading {
   readonly git: RunGit;
   /** The fields that all events of this push share. */
   readonly shared: Pick<PushInput, 'actor' | 'push_options'>;
-  /** Asked when a branch is new; read once. */
+  /** Ids to exclude from the commits of a new branch; read once, if needed. */
   readonly listOthers: () => Promise<readonly string[]>;
-  /** The reference of the default branch; empty without one. Needed for tags; read once. */
+  /** The reference of the default branch, or an empty text; read once, if a tag needs it. */
   readonly findDefault: () => Promise<string>;
   readonly onFailure: (error: unknown) => void;
-  /** The value, or a substitute when it cannot be read. */
+  /** The value, or `instead` if it cannot be read. */
   readonly orElse: <T>(value: Promise<T>, instead: T) => Promise<T>;
 }
 
@@ -140,8 +140,8 @@ async function isRewritten(git: RunGit, before: string, after: string): Promise<
 }
 
 /**
- * Lists what branches and tags held before this push: those that it did not move, and the former ids of those that it did. What
- * only another reference held was never published, and is new.
+ * Lists the ids of branches and tags before this push: the present ones of those that it did not move, and the former ones of those that
+ * it did. Commits that only other references reach were never published, so they count as new.
  */
 async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<readonly string[]> {
   const movedRefs = new Set(moved.map(({ ref }) => ref));
@@ -176,7 +176,7 @@ async function readTag(reading: Reading, { before, after, ref }: RefUpdate): Pro
   return { ...bare, message, checkout, base_ref: branch, commits, total_commits: commits.length };
 }
 
-/** A tag object is headers, an empty line, and the message with a signature behind it. Other objects have no message. */
+/** Reads the message of a tag object, between the first empty line and the signature. Other objects have no message. */
 async function readTagMessage(git: RunGit, id: string): Promise<string> {
   const type = await readGit(git, ['cat-file', '-t', id]);
   if (type.trim() !== 'tag') return '';
@@ -187,7 +187,7 @@ async function readTagMessage(git: RunGit, id: string): Promise<string> {
   return shorten(message.trimEnd(), LIMITS.text);
 }
 
-/** The default branch if it holds the commit, else any that does. */
+/** The default branch if it contains the commit, else any branch that does. */
 async function findBranchWith({ git, findDefault }: Reading, commit: string): Promise<string | null> {
   for (const pattern of [await findDefault(), 'refs/heads'].filter((ref) => ref !== '')) {
     const argv = ['for-each-ref', `--contains=${commit}`, '--count=1', '--format=%(refname:lstrip=2)', pattern];

@@ -8,22 +8,22 @@ const MAX_ERROR_BYTES = 4096;
 
 export interface GitCall {
   readonly argv: readonly string[];
-  /** Git reads this from standard input: an argument list is bounded by the system, a list of references is not. */
+  /** Standard input of git, for long lists of references: the system limits the length of arguments. */
   readonly input?: string;
-  /** Called with the output as it comes; false when it has had enough, which ends git. */
+  /** Called with each part of the output; returns false to end git. */
   readonly onOutput: (chunk: Buffer) => boolean;
 }
 
 /**
- * Runs git in a repository. Resolves once git has ended, or was ended because its reader had enough. Throws `unavailable`
- * with git's own words when git fails or takes longer than a minute. Never holds more than a piece of the output.
+ * Runs git in a repository. Resolves when git has ended or `onOutput` has ended it. Throws `unavailable` with git's own message when git
+ * fails or takes longer than a minute. Never keeps more than one part of the output in memory.
  */
 export type RunGit = (call: GitCall) => Promise<void>;
 
 export function createGit(gitDir: string): RunGit {
   return (call) =>
     new Promise((resolve, reject) => {
-      // A reference below refs/replace, which anyone who may push can push, would show another commit under the same id.
+      // Anyone who may push can push a reference below refs/replace, which would replace the commit of an id with another one.
       const argv = ['--git-dir=.', '--no-replace-objects', ...call.argv];
       const git = spawn('git', argv, { cwd: gitDir, timeout: TIMEOUT_MS });
       let hasEnough = false;
@@ -42,7 +42,7 @@ export function createGit(gitDir: string): RunGit {
         const reason = complaint.trim() || (signal === null ? `exit code ${exitCode}` : `ended by ${signal}`);
         reject(describeFailure(call, reason, exitCode ?? undefined));
       });
-      // Git may end before it has read everything, and says why on its other streams.
+      // Git may end before it has read all input. Its exit code and standard error then show the reason.
       git.stdin.on('error', () => {});
       git.stdin.end(call.input ?? '');
     });
@@ -67,7 +67,7 @@ export async function readGit(git: RunGit, argv: readonly string[], input?: stri
   return Buffer.concat(chunks).subarray(0, MAX_TEXT_BYTES).toString('utf8');
 }
 
-/** Asks a question that git answers with its exit code. */
+/** Whether a git command that answers with its exit code succeeds. */
 export async function askGit(git: RunGit, ...argv: readonly string[]): Promise<boolean> {
   try {
     await readGit(git, argv);

@@ -7,7 +7,7 @@ import { isFileOf, type Spool } from './spool.ts';
 
 export interface SpoolReport {
   readonly sent: number;
-  /** Undefined when nothing waits for the service. */
+  /** Why entries still wait; undefined if none do. */
   readonly waiting: string | undefined;
   readonly refused: readonly string[];
   /** Files that stay in the spool because they cannot be read or moved, and why. */
@@ -22,14 +22,14 @@ interface Round {
   waiting: string | undefined;
   readonly refused: string[];
   readonly stuck: Map<string, string>;
-  /** Repositories with a waiting entry. Their later entries wait too; other repositories go on. */
+  /** Repositories with an entry that has to wait. Their later entries wait too; entries of other repositories are sent. */
   readonly waitingRepositories: Set<string>;
 }
 
-/** The result for one file: `stop` when no other can be sent now either. */
+/** The result for one file; `stop` if no other file can be sent now either. */
 type Progress = 'next' | 'stop';
 
-/** Sends what waits, the entries of a repository in order, until it is empty, the service is away, or the time is up. */
+/** Sends the entries, those of a repository in order, until the spool is empty, the service is away or the time is over. */
 export async function sendSpool(spool: Spool, send: SendEntry, signal: AbortSignal): Promise<SpoolReport> {
   const round: Round = {
     spool,
@@ -52,7 +52,7 @@ export async function sendSpool(spool: Spool, send: SendEntry, signal: AbortSign
 }
 
 async function sendAll(round: Round): Promise<void> {
-  // Events that came in while sending are listed by the next pass.
+  // Events that are spooled meanwhile are listed in the next pass.
   for (let files = listSendable(round); files.length > 0; files = listSendable(round))
     for (const file of files) {
       if (isBehindAnother(round, file)) continue;
@@ -84,7 +84,7 @@ async function sendFile(round: Round, file: string): Promise<Progress> {
   }
   const { entry } = reading;
   if (round.waitingRepositories.has(entry.repository)) {
-    // The name does not tell its repository: an earlier version wrote it.
+    // An earlier version wrote this file, whose name does not contain the repository.
     round.stuck.set(file, round.waiting ?? '');
     return 'next';
   }
@@ -123,7 +123,7 @@ async function trySend({ send, signal }: Round, entry: SpoolEntry): Promise<Send
   }
 }
 
-/** A file that cannot be removed or moved would be sent again and again. */
+/** Removes or moves a file. If that fails, it is skipped from now on, so that it is not sent again and again. */
 function removeOrMarkStuck(round: Round, file: string, change: () => void): void {
   try {
     change();
@@ -135,25 +135,25 @@ function removeOrMarkStuck(round: Round, file: string, change: () => void): void
 const ANOTHER_SENDS = 'another process is sending';
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
-/** Node refuses a timer of more than 49 days. */
+/** The longest time of one pass: Node's `AbortSignal.timeout()` refuses more than 49 days. */
 const LONGEST_TIMER_MS = 24 * 3_600_000;
-/** Sending one event may take this long. */
+/** The time limit for sending one event. */
 const SEND_TIMEOUT_MS = 30_000;
 
 export interface PatientOptions {
-  /** Gives up at this time for now; the next push tries again. */
+  /** When it gives up for now; the next push tries again. */
   readonly untilMs: number;
   readonly world: Pick<World, 'nowMs' | 'sleep' | 'random'>;
 }
 
 /**
- * Goes on until everything is sent or the time is up. Returns at once while another process does: every push that must
- * wait starts one, and a service may be away for many pushes.
+ * Sends until the spool is empty or the time is over. Returns at once if another process does the same: every push whose events must
+ * wait starts one, and a service may be away during many pushes.
  */
 export async function sendPatiently(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SpoolReport> {
   for (;;) {
     const report = await sendAsTheOnlyOne(spool, send, options);
-    // A push may have left an entry between the last look and the end of the lock, and its process have found the lock taken.
+    // A push may have spooled an entry after the last check and before the lock was released, when its own process could not get the lock.
     const isEmpty = spool.list().every((file) => report.stuck.has(file));
     if (report.waiting !== undefined || isEmpty) return report;
   }

@@ -1,10 +1,10 @@
-/** Cuts a stream of bytes at a delimiter, and keeps a limited part of each piece. It looks at each byte once. */
+/** Splits a stream of bytes at a delimiter, and keeps a limited part of each piece. Each byte is searched once. */
 export function createSplitter(delimiter: number, maxBytes: number, onPiece: (piece: Buffer) => void) {
   let kept: Buffer[] = [];
   let keptBytes = 0;
   const keep = (part: Buffer) => {
     if (keptBytes >= maxBytes || part.byteLength === 0) return;
-    // A copy: a part of a chunk would hold the whole chunk in memory.
+    // A copy, since a view would keep the whole chunk in memory.
     const fitting = Buffer.from(part.subarray(0, maxBytes - keptBytes));
     kept.push(fitting);
     keptBytes += fitting.byteLength;

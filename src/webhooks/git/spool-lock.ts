@@ -6,7 +6,7 @@ import { describeError, Failure } from '../../errors.ts';
 
 const SQLITE_BUSY = 5;
 
-/** A lock of the system's that ends with its process. Undefined while another process has it. */
+/** Takes a lock of the operating system, which ends with the process. Undefined while another process has it. */
 export function lockFile(folder: string, name: string): Disposable | undefined {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, name);

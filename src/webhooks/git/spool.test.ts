@@ -38,7 +38,7 @@ function readKeys(spool: Spool): string[] {
   });
 }
 
-/** Takes everything, and keeps what it took. */
+/** Accepts every entry, and records it. */
 function createTaker(): { readonly taken: string[]; readonly send: SendEntry } {
   const taken: string[] = [];
   const send: SendEntry = async ({ key }) => {
@@ -63,7 +63,7 @@ test('pushes that are spooled in the same millisecond by several processes are a
   rmSync(gitDir, { recursive: true });
 });
 
-test('a push waits behind those before it when the clock was set back', async (t) => {
+test('a push is sent after earlier ones even when the clock was set back', async (t) => {
   const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
   t.after(() => rmSync(gitDir, { recursive: true }));
   const world = createStillWorld();
@@ -76,7 +76,7 @@ test('a push waits behind those before it when the clock was set back', async (t
   assert.deepEqual(taken, ['first', 'second', 'third', 'fourth']);
 });
 
-test('what an earlier version has spooled is sent first', async () => {
+test('events that an earlier version spooled are sent first', async () => {
   const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
   const world = createStillWorld();
   const spool = openSpool(gitDir, world);
@@ -92,11 +92,11 @@ test('what an earlier version has spooled is sent first', async () => {
 const answers: [title: string, status: number, name: string, kind: string][] = [
   ['an event that was stored before under its key', 409, 'IDEMPOTENCY_KEY_USED', 'sent'],
   ['another conflict', 409, 'CONFLICT', 'later'],
-  ['a service that cannot now', 503, 'SERVICE_UNAVAILABLE', 'later'],
+  ['a service that is overloaded', 503, 'SERVICE_UNAVAILABLE', 'later'],
   ['an event that does not fit', 400, 'BAD_REQUEST', 'refused'],
 ];
 for (const [title, status, name, kind] of answers)
-  test(`what becomes of ${title}: ${kind}`, async () => {
+  test(`the outcome for ${title} is ${kind}`, async () => {
     await using service = await startReceiver((_, response) => {
       response.statusCode = status;
       response.end(JSON.stringify({ error_code_name: name, message: 'no' }));
@@ -145,7 +145,7 @@ const hostileFiles: [title: string, put: (path: string) => void][] = [
   ['a file of a terabyte', (path) => writeLongFile(path)],
 ];
 for (const [title, put] of hostileFiles)
-  test(`${title} in the spool is set aside, and the entries behind it are sent`, async (t) => {
+  test(`${title} in the spool is set aside, and the entries after it are sent`, async (t) => {
     const spool = createSpool(t);
     await spool.append([entryOf('first'), entryOf('second')]);
     put(join(spool.folder, '0000000000000001.json'));
@@ -157,7 +157,7 @@ for (const [title, put] of hostileFiles)
     assert.deepEqual(readdirSync(join(spool.folder, 'refused')), ['0000000000000001.json']);
   });
 
-test('an entry that can be neither read nor moved stays, and the entries behind it are sent', async (t) => {
+test('an entry that can be neither read nor moved stays, and the entries after it are sent', async (t) => {
   const spool = createSpool(t);
   await spool.append([entryOf('first')]);
   writeFileSync(join(spool.folder, '0000000000000001.json'), 'null');
@@ -204,7 +204,7 @@ test('a push reads one entry of a long spool while the service is away', async (
   assert.equal(reads, 1);
 });
 
-test('a lock file that is no lock is named, and not taken for another sender', async (t) => {
+test('a lock file that cannot be locked is named, and not taken for another sender', async (t) => {
   const spool = createSpool(t);
   await spool.append([entryOf('first')]);
   writeFileSync(join(spool.folder, 'send.lock'), 'x'.repeat(5000));
@@ -212,7 +212,7 @@ test('a lock file that is no lock is named, and not taken for another sender', a
   assert.match(waiting ?? '', /Cannot lock the spool with ".*send\.lock"/);
 });
 
-test('one process at a time goes on trying, and what comes in as it ends is sent', async (t) => {
+test('one process at a time goes on trying, and an event that is spooled as it ends is sent', async (t) => {
   const spool = createSpool(t);
   await spool.append([entryOf('first')]);
   const untilMs = Date.UTC(2100, 0);

@@ -1,9 +1,9 @@
 /**
- * Stores events that wait to be sent, one file each beside the repository, so that a crash loses none. A file is written under
- * another name, flushed and renamed, so there are whole ones only. A name begins with a number that follows the time and is
- * larger than those that wait, so order survives a crash and a clock that is set back. Then come something random, so that two
- * pushes at once never write one file, and a digest of the repository's name, so that the entries of a repository can be passed
- * over without being read.
+ * Stores events that wait to be sent, one file each in the bare repository, so that a crash loses none. A file is written under another
+ * name, flushed and renamed, so that no incomplete file has an entry's name. A name begins with a number made from the time, which is
+ * larger than the numbers of all waiting files, so that the order survives a crash and a clock that is set back. A random part follows,
+ * so that two concurrent pushes never write the same file, and a digest of the repository's name, so that the entries of a repository
+ * can be skipped without reading them.
  */
 import { hash } from 'node:crypto';
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -16,19 +16,19 @@ import { lockFile } from './spool-lock.ts';
 
 export interface Spool {
   readonly folder: string;
-  /** Durable when it resolves; in the order given. */
+  /** Stores the entries in this order; they are durable when it resolves. */
   append(entries: readonly SpoolEntry[]): Promise<void>;
-  /** The names of the files, oldest first; none is read. */
+  /** The names of the files, oldest first; reads no file. */
   list(): string[];
   read(file: string): EntryReading;
   remove(file: string): void;
-  /** Sets an event that can never be sent aside, for an operator to inspect. */
+  /** Moves an event that can never be sent to `refused`, for an operator to inspect. */
   setAside(file: string): void;
-  /** `send`: sends now. `background`: goes on trying. Undefined while another process has the lock. */
+  /** `send`: to send now. `background`: to go on trying. Undefined while another process has the lock. */
   lock(name: 'send' | 'background'): Disposable | undefined;
 }
 
-/** A name without the digest, or without the random part too, is of an earlier version. */
+/** Earlier versions wrote names without the digest, or without digest and random part. */
 const ENTRY = /^\d{16}(-[\da-f]{12}(-[\da-f]{8})?)?\.json$/;
 const NUMBER_DIGITS = 16;
 const REFUSED = 'refused';
@@ -58,7 +58,7 @@ function digestOf(repository: string): string {
   return hash('sha256', repository).slice(0, 8);
 }
 
-/** Whether the name tells that it is of that repository. */
+/** Whether the name shows that the file is of that repository. */
 export function isFileOf(repository: string, file: string): boolean {
   return file.endsWith(`-${digestOf(repository)}.json`);
 }
@@ -71,7 +71,7 @@ function createRisingNames(world: Pick<World, 'nowMs' | 'uuid'>, folder: string)
   };
 }
 
-/** Without numbers that no time reaches: what follows them would have more digits. */
+/** The largest number of a file, except numbers beyond any time, whose successors would have more digits. */
 function findLargestNumber(folder: string): number {
   const numbers = listFiles(folder).map((file) => Number(file.slice(0, NUMBER_DIGITS)));
   return numbers.findLast((number) => number < idAtMs(ID_END_MS)) ?? 0;
@@ -93,7 +93,7 @@ async function writeEntry(folder: string, name: string, entry: SpoolEntry): Prom
     await writeDraft(draft, entry);
     renameSync(draft, join(folder, `${name}.json`));
   } catch (error) {
-    // A full disk gets the room back.
+    // On a full disk this frees the space again.
     rmSync(draft, { force: true });
     throw error;
   }
@@ -109,7 +109,7 @@ async function writeDraft(draft: string, entry: SpoolEntry): Promise<void> {
   }
 }
 
-/** A rename is durable once its folder is. */
+/** Flushes a folder: a rename is durable only then. */
 async function flush(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

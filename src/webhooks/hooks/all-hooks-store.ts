@@ -10,7 +10,7 @@ const hooksAfterSql = statement<HookRow>(
 
 export interface HooksQuery {
   readonly afterId: number;
-  /** All when undefined. */
+  /** Undefined: of all repositories. */
   readonly repositoryId: number | undefined;
   readonly state: 'on' | 'off' | 'any';
   readonly limit: number;

@@ -1,4 +1,4 @@
-/** Stores changes of a webhook, and records that it was switched on or off only where it was. */
+/** Stores changes of a webhook, and records that it was switched on or off only if that changed. */
 import {
   type BoundStatement,
   conditionalProcedure,
@@ -21,27 +21,27 @@ import {
 } from './hook-store.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
 
-/** Undefined fields stay as they are; the others differ from what was read. */
+/** Fields that change; undefined fields stay as they are. */
 export interface HookChange {
   readonly url: string | undefined;
   readonly encryptionType: EncryptionType | undefined;
   readonly profile: ProfileName | undefined;
   readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
   readonly secret: EncryptedSecrets | undefined;
-  /** The ciphertexts that the change was judged by. If the row has others by now, nothing changes. Undefined for any. */
+  /** The ciphertexts on which the change was based. If the row has others by now, nothing changes. Undefined: any are accepted. */
   readonly expected: EncryptedSecrets | undefined;
   readonly switch: 'on' | 'off' | undefined;
   readonly nowMs: number;
 }
 
-// The service may have disabled the hook since it was read.
+// Locks the row and reads whether the hook is on: the service may have disabled it since it was read.
 const lockHookSql = statement<Pick<HookRow, 'disabled_at_ms'>>(
   'lock-hook',
   'UPDATE hooks SET url = url WHERE id = $1 RETURNING disabled_at_ms',
 );
-// $10 says whether the secret changes. A null in $11 takes it away. The hook changes only if its secrets are $17 and $18: of two changes
-// at once the second would forget the key of the first. $19 stands for none, and a null in $17 for any. $14: 0 leaves it on or off, 1 switches on, 2 off. The last response is
-// that of the URL: another one has none yet.
+// $10 is 1 if the secret changes; a null in $11 removes it. The hook changes only if its secrets are $17 and $18: of two concurrent
+// changes the second would lose the key of the first. $19 means no secret, and a null in $17 any secret. $14: 0 leaves the hook on or
+// off, 1 switches it on, 2 off. The last response belongs to the URL, so it is cleared when the URL changes.
 const updateHookSql = statement<HookRow>(
   'update-hook',
   `UPDATE hooks SET url = COALESCE($2, url), encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
@@ -59,9 +59,9 @@ const updateHookSql = statement<HookRow>(
    RETURNING ${HOOK_COLUMNS}`,
 );
 
-/** Statements in the transaction of a change. They commit only if the hook is changed. */
+/** Statements of the same transaction, which commit only if the hook is changed. */
 export interface ChangeStatements extends UpdateStatements {
-  /** Records that the hook was switched. Written only if it was off and is on now, or the other way round. */
+  /** Records of a switch, written only if the hook was off and is on now, or was on and is off now. */
   readonly switchRecords: readonly BoundStatement[];
 }
 
@@ -74,7 +74,7 @@ export const updateHookOnce: Procedure<ChangeInput, HookRow[]> = conditionalProc
   import.meta.url,
   'updateHookOnce',
   async (transaction, { id, parameters, ofHookQueue, records, switchRecords }) => {
-    // Hook queues before hooks, as all units lock them.
+    // Hook queues before hooks, the order in which every transaction locks them.
     await transaction.runAll(ofHookQueue);
     const [before] = await transaction.run(lockHookSql, [id]);
     const rows = await transaction.run(updateHookSql, parameters);
@@ -85,7 +85,7 @@ export const updateHookOnce: Procedure<ChangeInput, HookRow[]> = conditionalProc
   },
 );
 
-/** Undefined when it was deleted or got another secret meanwhile. */
+/** Returns the changed hook; undefined if it was deleted or got another secret meanwhile. */
 export async function changeHook(
   store: Store,
   { id, change }: { readonly id: number; readonly change: HookChange },
@@ -120,7 +120,7 @@ function toUpdate(id: number, change: HookChange): SqlValue[] {
   ];
 }
 
-/** Stands for a secret that is null: no ciphertext is empty. */
+/** Means a null secret in a comparison: no ciphertext is empty. */
 const NO_BOX = new Uint8Array(0);
 
 const SWITCH_NUMBER_OF = { on: 1, off: 2 } as const;

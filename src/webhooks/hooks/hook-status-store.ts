@@ -1,10 +1,10 @@
-/** Reads the status of hooks: what waits, why it is held back, since when it fails, the last day. */
+/** Reads the status of hooks: waiting deliveries, pause or hold with its reason, failures, and the last 24 hours. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import { findRowBehind, listNewestFirst } from '../delivery/log/log-windows-store.ts';
 import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
 
-/** Deliveries are counted up to this: a page must not cost more because a hook queue has been dead for a week. */
+/** Deliveries are counted up to this limit, so that a page does not cost more when a hook has failed for a week. */
 export const COUNT_LIMIT = 10_000;
 export const CHART_LIMIT = 5_000;
 const HOUR_MS = 3_600_000;
@@ -25,7 +25,7 @@ const hookQueueStatusSql: Statement<HookQueueRow> = statement(
    FROM endpoint_queue WHERE hook_id = $1`,
 );
 
-// Whatever was attempted and not accepted counts as failed, also while it waits for another attempt.
+// A delivery that was attempted and not accepted counts as failed, also while it waits for another attempt.
 const outcomesByHourSql: Statement<{ hour: number; outcome: string; count: number }> = statement(
   'delivery-outcomes-by-hour',
   `SELECT hour, outcome, COUNT(*) AS count FROM (
@@ -56,11 +56,11 @@ const countHooksOfOwnerSql: Statement<HookCountsRow> = statement(
 
 export interface HookCounts {
   readonly hooks: number;
-  /** The service disabled them because of failures. */
+  /** Hooks that the service disabled because of failures. */
   readonly disabled: number;
-  /** Their owner switched them off. */
+  /** Hooks that their owner switched off. */
   readonly switchedOff: number;
-  /** Enabled, and not one attempt was accepted since some failed. */
+  /** Enabled hooks without an accepted attempt since the first failure. */
   readonly failing: number;
 }
 
@@ -115,11 +115,11 @@ const holdsOfRepositorySql: Statement<HoldRow> = statement(
   `SELECT ${HOLD_COLUMNS} FROM hooks h JOIN endpoint_queue q ON q.hook_id = h.id WHERE h.repository_id = $1`,
 );
 
-/** Why no delivery of a hook is sent. */
+/** Whether and why no delivery of a hook is sent. */
 export interface HookHold {
   /** The hook is disabled. */
   readonly isHeld: boolean;
-  /** Undefined without a pause, also when it has just ended. */
+  /** Undefined without a pause, also if it has just ended. */
   readonly pause: Pause | undefined;
 }
 
@@ -153,7 +153,7 @@ export async function countPauses(store: Store, nowMs: number): Promise<Readonly
 function toPause(row: HoldRow, nowMs: number): Pause | undefined {
   const { parked, held_since_ms, next_at_ms: untilMs, paused_since_ms, pause_reason: reason } = row;
   if (parked === 0 || held_since_ms !== null || untilMs <= nowMs) return undefined;
-  // A row that was paused by a program which did not keep why.
+  // An older version paused the row, and stored no reason.
   if (paused_since_ms === null || reason === null) return { sinceMs: nowMs, untilMs, reason: 'failures' };
   return { sinceMs: paused_since_ms, untilMs, reason };
 }
@@ -167,7 +167,7 @@ export interface HourOfDeliveries {
   readonly waiting: number;
 }
 
-/** The last 24 hours, oldest first, by when deliveries were made; of the newest `CHART_LIMIT` deliveries. */
+/** The last 24 hours, oldest first, by the creation of deliveries; of the newest `CHART_LIMIT` deliveries. */
 export async function readLastDay(store: Store, hookId: number, nowMs: number): Promise<HourOfDeliveries[]> {
   const sinceMs = nowMs - CHART_HOURS * HOUR_MS;
   const rows = await readOutcomes(store, hookId, sinceMs);
@@ -181,7 +181,7 @@ export async function readLastDay(store: Store, hookId: number, nowMs: number): 
   }));
 }
 
-/** A page shows up to fifty hooks, so their logs are read in parts, which leave the event loop to others. */
+/** Reads the log in parts between which other requests run, since a page shows up to fifty hooks. */
 async function readOutcomes(store: Store, hookId: number, sinceMs: number) {
   const all = { hookId, fromId: 0, beforeId: Number.MAX_SAFE_INTEGER };
   const omitted = await findRowBehind(store, all, CHART_LIMIT);

@@ -24,7 +24,7 @@ const replaceSecret = (expected: Uint8Array): HookChange => ({
 });
 
 forEachEngine(
-  'a hook that another change came first to keeps its queue as it is, and so does one that is gone',
+  'a change that finds the hook changed or deleted meanwhile leaves the hook queue as it is',
   async (store) => {
     await insertTestHook(store, { id: 1, url, secret: bytes('present') });
     await enqueueTestDelivery(store, { hookId: 1, url });

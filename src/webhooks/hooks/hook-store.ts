@@ -78,7 +78,7 @@ interface InsertInput {
   readonly statements: readonly BoundStatement[];
 }
 
-/** Counts and inserts in one transaction: two creations at once cannot both take the last place. */
+/** Counts and inserts in one transaction, so that two concurrent creations cannot exceed the limit. */
 export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
   import.meta.url,
   'insertHookWithin',
@@ -91,14 +91,14 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
   },
 );
 
-/** Statements in the transaction of a change. They commit only if the hook is changed or deleted. */
+/** Statements of the same transaction, which commit only if the hook is changed or deleted. */
 export interface UpdateStatements {
-  /** Changes of its hook queue. */
+  /** Changes of the hook queue. */
   readonly ofHookQueue: readonly BoundStatement[];
   readonly records: readonly BoundStatement[];
 }
 
-/** Deletes a hook. Only one of two deletions at once finds it, so `records` are written once. */
+/** Deletes a hook. Of two concurrent deletions only one finds it, so `records` are written once. */
 export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number }, void> = conditionalProcedure(
   import.meta.url,
   'deleteHookOnce',
@@ -109,7 +109,7 @@ export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number 
   },
 );
 
-/** Thrown within a transaction, so that its hook queue stays as it is. */
+/** Thrown within a transaction, which is then rolled back, so that the hook queue stays as it is. */
 export function refuseStale(): Failure {
   return new Failure('conflict', 'Cannot change the webhook: it was changed or deleted meanwhile', { isStale: true });
 }

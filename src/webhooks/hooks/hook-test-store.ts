@@ -1,4 +1,4 @@
-/** Counts the tests of webhooks that each person has made in an hour. */
+/** Counts the webhook tests of each person by hour. */
 import { type Store, statement } from '../../database/store.ts';
 import { deleteOldSql, repeatBatches, type SweepContext } from '../../database/sweep.ts';
 
@@ -9,7 +9,7 @@ const useTestSql = statement<{ used: number }>(
 );
 const forgetTestsSql = deleteOldSql({ table: 'hook_tests', key: 'user_id, hour', time: 'hour' });
 
-/** False when this user has used up the tests of this hour. */
+/** Counts a test. False if this user has reached the limit for this hour. */
 export async function takeHookTest(
   store: Store,
   { userId, hour, maximum }: { readonly userId: string; readonly hour: number; readonly maximum: number },

@@ -3,8 +3,7 @@ import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { EventKind } from '../events/event-kind.ts';
 
 /**
- * GitCode calls it `encryption_type`; it chooses plain token or HMAC. 0: the secret is sent in a header. 1: it is the key of an HMAC
- * over the body.
+ * GitCode's `encryption_type`. 0: the secret is sent in a header. 1: the secret is the key of an HMAC over the body.
  */
 export type EncryptionType = 0 | 1;
 
@@ -18,20 +17,20 @@ export interface Hook {
   readonly url: string;
   readonly encryptionType: EncryptionType;
   readonly profile: ProfileName;
-  /** Which kinds it wants. */
+  /** The kinds of events to which it is subscribed. */
   readonly events: Readonly<Record<EventKind, boolean>>;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
   readonly disabledReason: string | null;
-  /** Body of the last answer, or the reason why it is missing; null on a fresh hook. */
+  /** Body of the last answer, or the reason why it is missing; null for a new hook. */
   readonly result: string | null;
-  /** Status of the last answer; 0 on a fresh hook and without an answer. */
+  /** Status of the last answer; 0 for a new hook and without an answer. */
   readonly resultCode: number;
 }
 
 /**
- * The secrets that sign a delivery. Previous secrets still sign for a time after a change, in `webhook-signature` only, so that a
- * receiver that reads this header can change its secret without a gap. The headers of a platform have the current secret alone.
+ * The secrets that sign a delivery. Previous secrets still sign for a day after a change, in `webhook-signature` only, so that a receiver
+ * that checks this header can change its secret without a gap. The headers of a code host are signed with the current secret only.
  */
 export interface HookSecrets {
   readonly current: Buffer | null;
@@ -48,13 +47,13 @@ export interface EncryptedSecrets {
   readonly secret: Uint8Array | null;
   /** All previous secrets that are still valid, in one ciphertext. */
   readonly previous_secret: Uint8Array | null;
-  /** Until when the last of them is valid. */
+  /** Until when the last of the previous secrets is valid. */
   readonly previous_until_ms: number | null;
 }
 
 /** How long `webhook-signature` has a signature by a previous secret too. */
 const ROTATION_MS = 24 * 3600 * 1000;
-/** After more changes in that time the oldest previous secret ends sooner, because each valid secret adds a signature to every request. */
+/** With more changes in that time the oldest previous secret ends sooner, since each valid secret adds a signature to every request. */
 export const MAX_PREVIOUS_SECRETS = 9;
 
 export function hookAssociatedData(hookId: number): string {
@@ -80,7 +79,7 @@ export function decryptSecrets(
   };
 }
 
-/** The columns of a hook whose secret changes from what `secrets` has to `secret`. An empty one takes the secret away. */
+/** The columns of a hook whose secret changes to `secret`; an empty text removes it. `secrets` are those before the change. */
 export function encryptChange(
   cipher: SecretCipher,
   hookId: number,
@@ -107,7 +106,7 @@ export interface SecretChange {
   readonly nowMs: number;
 }
 
-/** No secret contains it, so it distinguishes a list from the single previous secret that earlier versions encrypted. */
+/** Marks a list. No secret contains this character, and earlier versions encrypted a single previous secret without it. */
 const LIST_MARK = '\0';
 
 function renderPrevious(previous: readonly PreviousSecret[]): string {

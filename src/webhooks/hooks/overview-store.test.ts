@@ -38,7 +38,7 @@ forEachEngine('countBacklog() and findOldestWaiting() see all owners, or those t
   });
   assert.equal((await findOldestWaiting(store, 'all'))?.hookId, 3);
   await store.writeAll([holdHookQueueStatement(3, 6000)]);
-  assert.equal((await findOldestWaiting(store, ['grace']))?.hookId, 2, 'what a disabled webhook holds does not wait');
+  assert.equal((await findOldestWaiting(store, ['grace']))?.hookId, 2, 'held deliveries do not wait');
   assert.equal(await countBacklog(store, []), 0);
   await store.writeAll([cancelHookQueueStatement(1, 7000)]);
   assert.deepEqual([await countBacklog(store, 'all'), await countBacklog(store, ['ada'])], [2, 0]);

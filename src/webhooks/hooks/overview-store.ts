@@ -1,12 +1,12 @@
-/** Counts for the overview which webhooks are in trouble and what waits. */
+/** Counts webhooks with problems and waiting deliveries, for the overview. */
 import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
 import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { BY_OWNER } from './troubled-hooks-store.ts';
 
-/** A page must not cost more because a million deliveries wait. */
+/** Waiting deliveries are counted up to this limit, so that a page does not cost more when a million wait. */
 export const BACKLOG_LIMIT = 10_000;
 const LISTED_HOOKS = 20;
-/** Retries of one hook that are looked through for the oldest, the next ones; more make PostgreSQL read the log instead of the index. */
+/** The oldest retry is searched among the next 20 of a hook; for more, PostgreSQL would read the log instead of the index. */
 const LOOKED_RETRIES = 20;
 
 interface CountsRow extends Row {
@@ -19,8 +19,8 @@ interface CountsRow extends Row {
 }
 
 /*
- * Each question has a statement for all owners and one for an owner. The former reads indexes of what is in trouble or waits, the
- * latter goes from the owner's repositories to their webhooks: neither costs more because many webhooks are well.
+ * Each query has a statement for all owners and one for a single owner. The former reads indexes of webhooks with problems or of waiting
+ * deliveries, the latter goes from the owner's repositories to their webhooks. So the cost does not depend on webhooks without problems.
  */
 
 const countHooksOfAllSql: Statement<CountsRow> = statement(
@@ -83,8 +83,8 @@ const listTroubledOfOwnerSql: Statement<TroubledRow> = statement(
      AND ${WITHOUT_SWITCHED_OFF} ${IN_ORDER}`,
 );
 
-// From one hook with waiting deliveries to the next, until enough are counted: those of a deleted hook, perhaps a million, are passed over
-// in one step. Without a join, which a planner could turn into a scan of the whole log.
+// Goes from one hook with waiting deliveries to the next, until enough are counted: those of a deleted hook, perhaps a million, are
+// skipped in one step. Uses no join, which a planner could turn into a scan of the whole log.
 const countBacklogOfAllSql: Statement<{ count: number }> = statement(
   'overview-backlog-of-all',
   `WITH RECURSIVE busy (hook_id, total) AS (
@@ -114,8 +114,8 @@ interface OldestRow extends Row {
   readonly created_at_ms: number;
 }
 
-// One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation. Retries do
-// not, but their ids, which the index has too, rise with time.
+// Needs few index entries of each hook: the index of waiting deliveries has first attempts in the order of their creation. Retries are
+// not in that order, but their ids, which the index has too, rise with time.
 const selectOldest = (hooks: string) =>
   `SELECT hook_id, owner_login, path, created_at_ms FROM (
      SELECT q.hook_id, r.owner_login, r.path,
@@ -130,7 +130,7 @@ const selectOldest = (hooks: string) =>
      FROM ${hooks} AND q.held_since_ms IS NULL) AS endpoints
    WHERE created_at_ms IS NOT NULL ORDER BY created_at_ms, hook_id LIMIT 1`;
 
-// From one hook with waiting deliveries to the next, by the index of waiting deliveries.
+// Goes from one hook with waiting deliveries to the next, by the index of waiting deliveries.
 const oldestWaitingOfAllSql: Statement<OldestRow> = statement(
   'overview-oldest-waiting',
   `WITH RECURSIVE busy (hook_id) AS (
@@ -151,17 +151,17 @@ const oldestWaitingOfOwnerSql: Statement<OldestRow> = statement(
   ),
 );
 
-/** Ids of owners, or all of them: for administrators of the service. */
+/** Ids of owners; `all` for administrators of the service. */
 export type OwnerScope = readonly string[] | 'all';
 
 export interface HookTotals {
   readonly repositories: number;
   readonly hooks: number;
-  /** The service disabled them because of failures. */
+  /** Hooks that the service disabled because of failures. */
   readonly disabled: number;
-  /** Their owners switched them off. */
+  /** Hooks that their owners switched off. */
   readonly switchedOff: number;
-  /** Enabled, and no attempt was accepted since some failed. */
+  /** Enabled hooks without an accepted attempt since the first failure. */
   readonly failing: number;
   readonly paused: number;
 }
@@ -195,7 +195,7 @@ export interface TroubledHook {
   readonly resultCode: number;
 }
 
-/** Failing ones first, the newest trouble first; at most as many as a page shows. Without those that their owners switched off. */
+/** Hooks with problems, failing ones first, then by the newest problem; as many as a page shows. Leaves out those switched off. */
 export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
   const values = [nowMs, BY_OWNER];
   const rows = await readScope(store, scope, { ofAll: listTroubledOfAllSql, ofOwner: listTroubledOfOwnerSql, values });
@@ -217,14 +217,14 @@ export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: 
     }));
 }
 
-/** The order of the statement, for the rows of several owners. */
+/** Sorts rows of several owners in the order of the statement. */
 function compareTroubled(one: TroubledRow, other: TroubledRow): number {
   const orderOf = (row: TroubledRow) => (row.disabled_at_ms === null ? 0 : 1);
   const timeOf = (row: TroubledRow) => row.disabled_at_ms ?? row.failing_since_ms ?? 0;
   return orderOf(one) - orderOf(other) || timeOf(other) - timeOf(one) || one.id - other.id;
 }
 
-/** Deliveries that wait, held ones too, but not those of deleted webhooks; `BACKLOG_LIMIT` means at least this many. */
+/** Counts waiting deliveries, including held ones, except those of deleted webhooks; `BACKLOG_LIMIT` means at least this many. */
 export async function countBacklog(store: Store, scope: OwnerScope): Promise<number> {
   const values = [BACKLOG_LIMIT];
   const rows = await readScope(store, scope, { ofAll: countBacklogOfAllSql, ofOwner: countBacklogOfOwnerSql, values });
@@ -240,7 +240,7 @@ export interface OldestDelivery {
   readonly createdAtMs: number;
 }
 
-/** The delivery that waits longest, but those that a disabled webhook holds; undefined when nothing waits. */
+/** The delivery that has waited longest, except held ones; undefined if nothing waits. */
 export async function findOldestWaiting(store: Store, scope: OwnerScope): Promise<OldestDelivery | undefined> {
   const rows = await readScope(store, scope, {
     ofAll: oldestWaitingOfAllSql,

@@ -14,7 +14,7 @@ function encrypt(secret: string): EncryptedSecrets {
   return { secret: cipher.encrypt(secret, hookAssociatedData(1)), previous_secret: null, previous_until_ms: null };
 }
 
-/** What a hook's row has after these changes, an hour apart. */
+/** The secrets in a hook's row after these changes, an hour apart. */
 function change(from: string, ...keys: string[]): EncryptedSecrets {
   return keys.reduce((encrypted, key, index) => {
     const nowMs = NOW + index * 3_600_000;

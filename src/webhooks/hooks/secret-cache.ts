@@ -1,6 +1,6 @@
 /**
- * Caches the decrypted secrets of hooks, and notices a changed one. Decrypting a secret and preparing its key costs as much as
- * the rest of a signature. Every delivery reads the ciphertext, which shows a change.
+ * Caches the decrypted secrets of hooks until they change. Decrypting a secret and preparing its key costs as much as the rest of a
+ * signature. Every delivery reads the ciphertext, which shows a change.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { decryptSecrets, type EncryptedSecrets, type HookSecrets } from './hook.ts';
@@ -10,7 +10,7 @@ const MAX_HOOKS = 2000;
 interface Entry {
   readonly encrypted: EncryptedSecrets;
   readonly secrets: HookSecrets;
-  /** Then the first of the former keys ends. */
+  /** When the next former key expires. */
   readonly untilMs: number;
 }
 

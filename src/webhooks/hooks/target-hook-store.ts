@@ -1,4 +1,4 @@
-/** Decides which hooks get an event, by their subscriptions. Every event reads them, so only the columns that its deliveries need. */
+/** Finds the hooks that get an event, by their subscriptions. It runs for every event, so it reads only columns that deliveries need. */
 import { type Store, statement } from '../../database/store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
@@ -7,7 +7,7 @@ import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook
 export interface TargetHook {
   readonly hook: Pick<Hook, 'id' | 'url' | 'encryptionType' | 'profile' | 'disabledAtMs'>;
   readonly encrypted: EncryptedSecrets;
-  /** That of its queue (`endpoint_queue`) when it was read; undefined if that was not read. */
+  /** The generation of the hook's queue (`endpoint_queue`) when it was read; undefined if it was not read. */
   readonly generation?: number;
 }
 
@@ -37,7 +37,7 @@ function subscribedBy(flag: string) {
   );
 }
 
-/** Lists the hooks that subscribe to this kind, with the disabled ones, whose deliveries are held. */
+/** Lists the hooks that subscribe to this kind, including disabled ones, whose deliveries are held. */
 export async function listSubscribedHooks(store: Store, repositoryId: number, kind: EventKind): Promise<TargetHook[]> {
   return (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toTarget);
 }

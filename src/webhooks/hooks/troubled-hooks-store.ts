@@ -43,9 +43,9 @@ export interface WatchedHook {
   readonly path: string;
   readonly isDisabled: boolean;
   readonly disabledReason: string | null;
-  /** It was disabled at this time, or has failed since. Undefined if neither is true. */
+  /** When the hook was disabled, or since when it has failed; undefined if neither. */
   readonly troubledSinceMs: number | undefined;
-  /** The receiver accepted the attempt whose response was stored last. */
+  /** Whether the receiver accepted the attempt whose response was stored last. */
   readonly isLastAccepted: boolean;
 }
 

@@ -63,7 +63,7 @@ export async function listBridges(
   return rows.map((row) => ({ host: row.host, createdAtMs: row.created_at_ms }));
 }
 
-/** `statements` commit with it. */
+/** Stores the secret and commits `statements` in the same transaction. */
 export async function putBridgeSecret(
   store: Store,
   { repositoryId, host, ciphertext, nowMs }: BridgeSecret,
@@ -75,7 +75,7 @@ export async function putBridgeSecret(
   ]);
 }
 
-/** False when no secret is stored for the host. `statements` commit with it. */
+/** Deletes the secret, and commits `statements` in the same transaction. False if no secret is stored for the host. */
 export async function removeBridgeSecret(
   store: Store,
   { repositoryId, host }: Pick<BridgeSecret, 'repositoryId' | 'host'>,

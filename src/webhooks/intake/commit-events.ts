@@ -1,4 +1,4 @@
-/** Commits many submitted events in one transaction, as many as fit. */
+/** Commits as many submitted events as fit into one transaction. */
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import type { CommittedDelivery } from '../delivery/queue/committed-delivery.ts';
@@ -16,15 +16,15 @@ import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-e
 import { type PreparedEvent, prepareEvent, type TargetHooks } from './prepare-event.ts';
 
 /**
- * About how many bytes of events and bodies go into one commit: before its bodies are rendered, an event counts with one body of
- * its own size for each webhook, and rendered ones are larger. The bodies of an event that counts more are stored before it, in
+ * The approximate size of one commit, in bytes of events and bodies. Before its bodies are rendered, an event is counted with one body of
+ * its own size for each webhook; rendered bodies are larger. If an event counts more than this limit, its bodies are stored before it in
  * parts of this size: a megabyte to fifty webhooks is fifty megabytes, and other events would wait for such a commit.
  */
 export const MAX_BYTES = 1024 * 1024;
-/** Deliveries of an event that took longer are read by the worker, with their hooks as they are then. */
+/** If the commit of an event took longer, the worker reads its deliveries again, with their hooks as they are then. */
 const MAX_HOOK_AGE_MS = 250;
 
-/** Stores as many as fit into one commit. The outcome is undefined for those that are left for the next. */
+/** Stores as many events as fit into one commit. The outcome is undefined for events that are left for the next commit. */
 export async function commitPrepared(
   dependencies: IntakeDependencies,
   pendingEvents: readonly PendingEvent[],
@@ -37,7 +37,7 @@ export async function commitPrepared(
   const events = [...prepared.values()].map(({ event }) => event);
   const { earlier, versions } = await storeEvents(store, events);
   const committed = [...prepared.values()].flatMap((one, index) => (earlier[index] === undefined ? one.committed : []));
-  // A hook that was read so long ago may have changed.
+  // A hook that was read longer ago may have changed.
   const isFresh = world.monotonicMs() - startedMs < MAX_HOOK_AGE_MS;
   const given = isFresh ? committed : committed.map((one) => ({ ...one, content: undefined }));
   giveToWorker(dependencies, given, versions);
@@ -46,7 +46,7 @@ export async function commitPrepared(
   return pendingEvents.map((pendingEvent) => outcomes.get(pendingEvent));
 }
 
-/** An error here must not reach the senders, whose events are committed: they would be stored once more. */
+/** Hides errors from the senders: their events are committed, and would be sent and stored again. */
 function giveToWorker(
   { log, onCommitted }: IntakeDependencies,
   committed: readonly CommittedDelivery[],
@@ -59,7 +59,7 @@ function giveToWorker(
   }
 }
 
-/** First tries one insert for all. If a key exists already, a second transaction decides for each event. */
+/** Tries one insert for all events. If a key exists already, a second transaction decides for each event. */
 async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
   try {
     return await insertEvents(store, events);
@@ -70,12 +70,12 @@ async function storeEvents(store: Store, events: readonly NewEvent[]): Promise<S
   }
 }
 
-/** The store has a key or an id already. */
+/** Whether the store has a key or an id already. */
 export function isDuplicate(error: unknown): boolean {
   return isFailure(error) && error.details.isDuplicate === true;
 }
 
-/** A small Buffer is a view on a shared pool, all of which would be cloned with the input of the procedure. */
+/** Copies small Buffers, which are views on a shared pool: the whole pool would be cloned with the input of the procedure. */
 function detachBodies(event: NewEvent): NewEvent {
   return { ...event, deliveries: event.deliveries.map((one) => ({ ...one, body: detach(one.body) })) };
 }
@@ -91,7 +91,7 @@ function toOutcome(receipt: EventReceipt, earlier: EarlierEvent | undefined): St
 
 interface Preparation {
   readonly findTargetHooks: FindTargetHooks;
-  /** Gets the outcome of events whose bodies do not fit into one commit. */
+  /** Receives the outcomes of events whose bodies do not fit into one commit. */
   readonly outcomes: Map<PendingEvent, StoreOutcome>;
 }
 
@@ -102,7 +102,7 @@ async function prepareEvents(
   { findTargetHooks, outcomes }: Preparation,
 ): Promise<Map<PendingEvent, PreparedEvent>> {
   const [first] = pendingEvents;
-  // An event whose bodies are stored commits alone, so that others do not fail if its ids are taken.
+  // An event whose bodies are stored already commits alone, so that others do not fail if its ids are taken.
   if (first?.prepared !== undefined) return new Map([[first, first.prepared]]);
   const prepared = new Map<PendingEvent, PreparedEvent>();
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** Stores events and their deliveries in one transaction, and stores no event whose idempotency key was used before (duplicate). */
+/** Stores events and their deliveries in one transaction, except events whose idempotency key was used before (duplicates). */
 import {
   type BoundStatement,
   conditionalProcedure,
@@ -31,8 +31,8 @@ const insertKeysSql = multiRowInsert('insert-event-keys', 'event_keys', {
   answer: 'text',
   expires_at_ms: 'int',
 });
-// One statement decides which event gets the key: a key of an earlier event stays until it expires, and is then taken over. The
-// statement waits for another transaction that is storing the same key.
+// One statement decides which event gets the key: an earlier event keeps it until it expires. The statement waits for another
+// transaction that is storing the same key.
 const reserveKeySql = statement<{ answer: string }>(
   'claim-event-key',
   `INSERT INTO event_keys (repository_id, idempotency_key, fingerprint, answer, expires_at_ms)
@@ -53,7 +53,7 @@ const liveEarlierEventSql = statement<EarlierEvent>(
    WHERE repository_id = $1 AND idempotency_key = $2 AND expires_at_ms > $3`,
 );
 
-/** The earlier event with this key. Only the commit decides; this look-up saves the work for an event that is repeated. */
+/** Finds an earlier event with this key. Only the commit decides; this look-up saves work for a repeated event. */
 export async function findEarlierEvent(
   store: Store,
   repositoryId: number,
@@ -71,7 +71,7 @@ export interface EarlierEvent {
 
 export interface EventKey {
   readonly key: string;
-  /** A digest of the event, which tells a repetition from another event under the same key. */
+  /** A digest of the event, which distinguishes a repetition from another event with the same key. */
   readonly fingerprint: string;
   readonly answer: string;
   readonly expiresAtMs: number;
@@ -95,8 +95,8 @@ export interface StoredEvents {
 }
 
 /**
- * Stores the events, and nothing of an event whose key an earlier event has. All transactions take their locks in one order: keys by
- * repository and key, then hook queues by hook.
+ * Stores the events, except those whose key an earlier event has. All transactions lock in the same order: keys by repository and key,
+ * then hook queues by hook.
  */
 export const commitEvents: Procedure<readonly NewEvent[], StoredEvents> = conditionalProcedure(
   import.meta.url,
@@ -109,8 +109,8 @@ export const commitEvents: Procedure<readonly NewEvent[], StoredEvents> = condit
 );
 
 /**
- * The same in one round trip: no statement depends on the result of another. If any of the keys or ids is taken, perhaps by an
- * event that has expired, nothing is stored, and it throws `conflict` with `isDuplicate`.
+ * Stores the events in one round trip, since no statement depends on the result of another. If any key or id is taken, perhaps by an
+ * expired key, nothing is stored, and it throws `conflict` with `isDuplicate`.
  */
 export async function insertEvents(store: Store, events: readonly NewEvent[]): Promise<StoredEvents> {
   const keys = listKeys(events).map(({ event, key }) => ({
@@ -148,14 +148,14 @@ async function reserveKeys(
     const refused = open.filter((_, index) => reserved[index]!.length === 0);
     const found = (await transaction.runAll(refused.map(earlierEventStatement))) as unknown as EarlierEvent[][];
     for (const [index, [one]] of found.entries()) if (one !== undefined) earlier.set(refused[index]!.event, one);
-    // Other keys expired and were deleted between the two statements, so they are free now.
+    // A key that was refused and then not found has expired and was deleted in between, so it is free now.
     open = refused.filter(({ event }) => !earlier.has(event));
   }
   if (open.length > 0) throw refuseKeyInUse();
   return earlier;
 }
 
-/** In the order in which they are locked. A stable sort: of two events with one key, the first to arrive gets it. */
+/** The keys in the order in which they are locked. The sort is stable: of two events with one key, the first to arrive gets it. */
 function listKeys(events: readonly NewEvent[]): readonly KeyRequest[] {
   const requests = events.flatMap((event) => (event.key === undefined ? [] : [{ event, key: event.key }]));
   return requests.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));

@@ -13,7 +13,7 @@ import { forgetHookTestsBefore } from '../hooks/hook-test-store.ts';
 
 const REST_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
-/** Events are kept as long as deliveries. */
+/** Events are kept as long as deliveries: 30 days. */
 const KEEP_EVENTS_MS = KEEP_LOG_MS;
 
 const NAME = 'event-sweeper';
@@ -35,7 +35,7 @@ export function createEventSweeper(dependencies: SweeperDependencies): Worker {
   return createLeasedWorker({ name: NAME, restMs: REST_MS, store, world, log, round });
 }
 
-/** Deletes what has expired. Two processes may run it at once without harm; the lease only saves work. */
+/** Deletes what has expired. Two processes may do so at the same time without harm; the lease only saves work. */
 export async function sweepEvents(store: Store, nowMs: number, sweeping: SweepContext = SWEEP_WITHOUT_PAUSES) {
   const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
     keys: () => pruneEventKeys(store, nowMs, sweeping),

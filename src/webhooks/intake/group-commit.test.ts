@@ -30,7 +30,7 @@ test('owners take turns, and each has its own in their order', async () => {
   assert.deepEqual(commits, ['a1 b1 c1', 'a2 b2 a3', 'a4']);
 });
 
-test('what a commit leaves comes first in the next one', async () => {
+test('an item that a commit leaves out is first in the next one', async () => {
   const { commits, submitAll } = startGroup((items) => items.slice(0, 1));
   const results = await submitAll(['a1', 'a2', 'b1']);
   assert.deepEqual(commits, ['a1 b1 a2', 'b1 a2', 'a2']);
@@ -38,7 +38,7 @@ test('what a commit leaves comes first in the next one', async () => {
     assert.deepEqual(results[index], { status: 'fulfilled', value: item });
 });
 
-test('what a commit leaves does not wait behind others that keep coming', async () => {
+test('an item that a commit leaves out does not wait while others keep arriving', async () => {
   const held = Promise.withResolvers<void>();
   const commits: string[] = [];
   const group = createGroupCommit<string, string>({
@@ -61,8 +61,8 @@ test('what a commit leaves does not wait behind others that keep coming', async 
   assert.deepEqual(commits, ['a1 b1', 'b1 c1 d1', 'c1 d1', 'd1']);
 });
 
-test('what a commit leaves out does not hold back what stands behind it', async () => {
-  // Those of `a` fit only alone.
+test('an item that a commit leaves out does not delay the items after it', async () => {
+  // Each item of `a` fits only alone.
   const fit = (items: readonly string[]) =>
     items.map((item, at) => (at > 0 && item.startsWith('a') ? undefined : item));
   const alone = (items: readonly string[]) => (items[0]?.startsWith('a') ? items.slice(0, 1) : fit(items));
@@ -71,7 +71,7 @@ test('what a commit leaves out does not hold back what stands behind it', async 
   assert.deepEqual(commits, ['b1 a1 b2 a2 b3', 'a1 a2', 'a2']);
 });
 
-test('more of one owner than may wait is refused for now, of others nothing, and what was stored makes room', async () => {
+test('items above the limit of one owner are refused for now, those of others are not, and stored items make room', async () => {
   const { submitAll } = startGroup((items) => items, 64);
   const long = (owner: string, length: number) => owner.padEnd(length, 'x');
   const results = await submitAll([long('a', 60), long('a', 41), long('b', 60), long('a', 40), long('c', 500)]);
@@ -85,7 +85,7 @@ test('more of one owner than may wait is refused for now, of others nothing, and
   assert.equal((await submitAll([long('a', 41)]))[0]?.status, 'fulfilled');
 });
 
-test('many owners divide what may wait of all, and each has one item', async () => {
+test('many owners share the limit of all waiting bytes, and each may have one item', async () => {
   const { submitAll } = startGroup((items) => items, 64);
   const owners = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
   const first = owners.map((owner) => owner.padEnd(60, 'x'));
@@ -97,7 +97,7 @@ test('many owners divide what may wait of all, and each has one item', async () 
   );
 });
 
-test('of a commit that fails each comes again alone, and only the one at fault is refused', async () => {
+test('after a commit fails each item commits alone, and only the one at fault is refused', async () => {
   const { commits, submitAll } = startGroup((items) => {
     if (items.includes('a1')) throw new Failure('conflict', 'Wrong');
     return items;
@@ -111,7 +111,7 @@ test('of a commit that fails each comes again alone, and only the one at fault i
   assert.deepEqual(commits.slice(1).toSorted(), ['a1', 'a2', 'b1']);
 });
 
-test('a database that is away refuses all that came together', async () => {
+test('all items of a commit are refused while the database is away', async () => {
   const { commits, submitAll } = startGroup(() => {
     throw new Failure('unavailable', 'Away');
   });

@@ -6,22 +6,22 @@ import { Failure, isFailure } from '../../errors.ts';
 
 export interface GroupCommit<Item, Result> {
   submit(item: Item): Promise<Result>;
-  /** Throws `unavailable` when an item of this many bytes would be refused now. */
+  /** Throws `unavailable` if an item of this many bytes would be refused now. */
   checkRoom(owner: string, bytes: number): void;
 }
 
 export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
-  /** The most bytes of waiting items of one owner. Further items are refused, unless the owner has no other. */
+  /** Limit of the bytes of waiting items of one owner. Further items are refused, unless no other item of the owner waits. */
   readonly maxWaitingBytes: number;
-  /** Bytes of the waiting items of all owners: each may have an equal part of them, if that is less. */
+  /** Limit of the bytes of all waiting items. Owners with waiting items share it equally, if that is less than `maxWaitingBytes`. */
   readonly maxBytesOfAll: number;
   readonly bytesOf: (item: Item) => number;
   /** Owners take turns, so that an owner with many items does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
   /**
-   * Stores all of the items that it takes, or none. Returns a result for each item, or undefined for items that it leaves, which
-   * are first in the next commit. It never leaves the first item.
+   * Stores all items that it takes, or none if it throws. Returns a result for each item, or undefined for an item that it leaves for the
+   * next commit, where such items come first. It never leaves the first item.
    */
   readonly commit: (items: readonly Item[]) => Promise<readonly (Result | undefined)[]>;
 }
@@ -30,7 +30,7 @@ interface Waiting<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
-  /** It was in a commit that failed, perhaps because of another item, so it commits alone. */
+  /** Whether it must commit alone, after a commit failed that had several items. */
   isAlone: boolean;
 }
 
@@ -78,7 +78,7 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
         queue.add({ item, resolve, reject, isAlone: false });
         if (isRunning) return;
         isRunning = true;
-        // Waits for the items that other sockets bring in this turn of the event loop, so that they are in the same commit.
+        // Waits for items that other sockets submit in this turn of the event loop, so that they are in the same commit.
         setImmediate(() => void run());
       });
     },
@@ -86,7 +86,7 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
   };
 }
 
-/** The bytes that wait for each owner, from the submission to the result. */
+/** Counts the waiting bytes of each owner, from the submission of an item to its result. */
 function createByteCounts<Item>({
   ownerOf,
   bytesOf,
@@ -100,7 +100,7 @@ function createByteCounts<Item>({
     else bytesByOwner.delete(owner);
     if (bytesByOwner.size === 0) bytesByOwner = new Map();
   };
-  /** Throws `unavailable` when too much waits for the owner already. */
+  /** Throws `unavailable` if too many bytes of the owner wait already. */
   const check = (owner: string, bytes: number): void => {
     const waiting = bytesByOwner.get(owner) ?? 0;
     const limit = Math.min(maxWaitingBytes, maxBytesOfAll / bytesByOwner.size);
@@ -122,7 +122,7 @@ function refuseFull(bytes: number): Failure {
   return new Failure('unavailable', message, { retryAfterSeconds: 1 });
 }
 
-/** First in, first out for each owner; one of each owner in turn. */
+/** A queue that is first in, first out for each owner, and takes one entry of each owner in turn. */
 function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
   let entriesByOwner = new Map<string, Entry[]>();
   let size = 0;
@@ -136,7 +136,7 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
       findOrMake(entry).push(entry);
       size += 1;
     },
-    /** Before all others, so that a large one does not wait behind small ones that keep coming. */
+    /** Puts entries before all others, so that a large one does not wait while small ones keep arriving. */
     putBack: (entries: readonly Entry[]): void => {
       const others = [...entriesByOwner];
       entriesByOwner.clear();
@@ -144,7 +144,7 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
       for (const [owner, some] of others) entriesByOwner.set(owner, [...(entriesByOwner.get(owner) ?? []), ...some]);
       size += entries.length;
     },
-    /** The item that `take` would return. */
+    /** The entry that `take` would return. */
     peek: (): Entry | undefined => entriesByOwner.values().next().value?.[0],
     take: (): Entry => {
       const [owner, entries] = entriesByOwner.entries().next().value!;
@@ -152,7 +152,7 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
       const entry = entries.shift()!;
       if (entries.length > 0) entriesByOwner.set(owner, entries);
       size -= 1;
-      // A new map: with every entry that comes and goes, one leaves garbage in old memory (`memory/id-table.ts`).
+      // A new map, since a long-lived Map with many deletions keeps garbage in V8's old generation (`memory/id-table.ts`).
       if (size === 0) entriesByOwner = new Map();
       return entry;
     },
@@ -162,7 +162,7 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
   };
 }
 
-/** Something was wrong with one of them, and the others must not suffer for it. A database that is away is so for all. */
+/** Whether a single item may have caused the error, so that the others are tried again. If the database is away, all items fail. */
 function isOfOne(error: unknown): boolean {
   return !(isFailure(error) && error.code === 'unavailable');
 }

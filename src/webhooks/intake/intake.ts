@@ -3,9 +3,9 @@
  * subscribes to its kind commit together, before the sender gets its receipt: the statements are in `event-batch-store.ts`.
  * Events that arrive while a commit is under way share the next one (`group-commit.ts`).
  *
- * An event whose bodies are larger than a commit (`MAX_BYTES`) first stores its bodies in parts, and then commits with its
- * deliveries like any other. An event with an idempotency key that an earlier event has is not stored: its sender gets the
- * earlier receipt if both events are the same, and is refused otherwise.
+ * The bodies of an event that exceed one commit (`MAX_BYTES`) are stored in parts first; then the event commits with its deliveries
+ * like any other. An event whose idempotency key an earlier event has is not stored: its sender gets the earlier receipt if both events
+ * are the same, and is refused otherwise.
  */
 import { Failure } from '../../errors.ts';
 import { serializeEvent } from '../events/serialize-event.ts';
@@ -19,11 +19,11 @@ import { fingerprintOf, type IncomingEvent, KEY_USED, type TargetHooks } from '.
 import { storeInParts } from './store-in-parts.ts';
 
 const MAX_EVENTS = 64;
-/** Bytes of the events of one owner that wait for their commit; one event may wait whatever its size. Those stored in parts count apart. */
+/** Limit of the bytes of one owner's waiting events, of which one may have any size. Events stored in parts are counted separately. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** The same for all owners together. The requests of these events no longer count as HTTP bodies, so this limit bounds their memory. */
+/** The limit for all owners together. Requests of these events no longer count as HTTP bodies, so this limit bounds their memory. */
 const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
-/** How often an event is prepared with other ids if the store has one of its ids already, perhaps from an older release that runs too. */
+/** How often an event is prepared with new ids if one of its ids is taken, perhaps by an older release that also runs. */
 const MAX_PREPARATIONS = 5;
 
 export interface Intake {
@@ -45,7 +45,7 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
     bytesOf: ({ content, prepared }) => (prepared === undefined ? Buffer.byteLength(content) : 0),
     commit: (pendingEvents) => commit(dependencies, pendingEvents),
   });
-  // One event at a time, so that memory holds one part of its bodies.
+  // One event at a time, so that only one part of bodies is in memory.
   const largeGroup = createGroupCommit<PendingEvent, StoreOutcome>({
     ...limits,
     maxItems: 1,
@@ -59,7 +59,7 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
       : outcome;
   };
   return {
-    // An event of at most half of `MAX_BYTES` may fit into a commit with a body.
+    // An event of at most half of `MAX_BYTES` may fit into one commit together with a body.
     checkRoom: ({ ownerId }, bytes) => {
       if (2 * bytes > MAX_BYTES) largeGroup.checkRoom(ownerId, bytes);
     },
@@ -75,12 +75,12 @@ function commit(
   dependencies: IntakeDependencies,
   pendingEvents: readonly PendingEvent[],
 ): Promise<(StoreOutcome | undefined)[]> {
-  // The bodies of a large event are stored already, under its ids. So the ids cannot change here: `largeGroup` retries as a whole.
+  // The bodies of a large event are stored already, under its ids, which therefore cannot change here: `largeGroup` retries as a whole.
   if (pendingEvents[0]?.prepared !== undefined) return commitPrepared(dependencies, pendingEvents);
   return retryWithNewIds(() => commitPrepared(dependencies, pendingEvents));
 }
 
-/** Repeats the work, which makes new ids each time, when the store has one of the ids already. */
+/** Repeats the work, which makes new ids each time, if one of the ids is taken. */
 async function retryWithNewIds<Result>(work: () => Promise<Result>): Promise<Result> {
   for (let preparations = 1; ; preparations += 1)
     try {
@@ -91,7 +91,7 @@ async function retryWithNewIds<Result>(work: () => Promise<Result>): Promise<Res
     }
 }
 
-/** The store reports `conflict`; to the sender that would mean that the event can never be stored. */
+/** Replaces the `conflict` of the store, which would tell the sender that the event can never be stored. */
 function refuseTakenIds(cause: unknown): Failure {
   const message = 'Cannot publish the event right now: its ids are taken';
   return new Failure('unavailable', message, { retryAfterSeconds: 1 }, { cause });

@@ -13,7 +13,7 @@ import { createSampleEvent } from '../events/sample-event.ts';
 const EVENTS = '/repos/grace/doors/events';
 const HOOKS = 12;
 const push = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
-/** Its event has 2.6 MB with all bodies. */
+/** An event of 2.6 MB with all bodies. */
 const commit = {
   id: '1'.padStart(40, '0'),
   message: 'm'.repeat(200_000),
@@ -100,7 +100,7 @@ forEachEngine('bodies without a delivery are swept, others stay', async (store) 
   assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
 });
 
-/** A small event may commit with its bodies in one write. */
+/** Whether the value is larger than a small event with its bodies. */
 function isLarge(value: unknown): boolean {
   return value instanceof Uint8Array && value.byteLength > 100_000;
 }
@@ -126,7 +126,7 @@ for (const { path, wrap, success } of PLACES) {
       await using server = await startWithHooks(waiting);
       const larger = wrap({ ...push, commits: [commit, commit, commit] });
       const answers = Array.from({ length: 14 }, () => server.call('POST', path, { json: larger }));
-      // The last of them does not fit any more.
+      // The last request exceeds the limit.
       assert.equal((await Promise.race(answers)).status, 503);
       const socket = connect(Number(new URL(server.url).port), '127.0.0.1').setEncoding('utf8');
       const head = 'Authorization: Bearer grace\r\nContent-Type: application/json\r\nContent-Length: 600000\r\n\r\n';
@@ -153,7 +153,7 @@ for (const { path, wrap, success } of PLACES) {
         return await store.writeAll(bound);
       },
     };
-    // Of two events with 200 KB, one.
+    // Has room for one of two events with 200 KB.
     const { budget, arrived } = watchBodies(createBodyBudget({ maxBytes: 300_000 }), 2);
     await using server = await startWithHooks(waiting, budget);
     const first = server.call('POST', path, { json: wrap(large) });
@@ -165,7 +165,7 @@ for (const { path, wrap, success } of PLACES) {
   });
 }
 
-/** `arrived` resolves once so many bodies arrived, or one had to give way. */
+/** `arrived` resolves once this many bodies arrived, or one was evicted. */
 function watchBodies(bodies: BodyBudget, count: number) {
   const { promise: arrived, resolve } = Promise.withResolvers<void>();
   let complete = 0;

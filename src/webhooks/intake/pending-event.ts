@@ -1,4 +1,4 @@
-/** Declares an event between its arrival and its commit, and how storing it can end. */
+/** Declares an event between its arrival and its commit, and the outcomes of storing it. */
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
@@ -23,7 +23,7 @@ export interface PendingEvent {
   readonly targetHooks: TargetHooks | undefined;
   /** The event as JSON. */
   readonly content: string;
-  /** Set for a large event only, whose bodies are stored already. */
+  /** Set only for a large event, whose bodies are stored already. */
   readonly prepared?: PreparedEvent;
 }
 
@@ -31,5 +31,5 @@ export type StoreOutcome =
   | { readonly receipt: EventReceipt }
   /** An earlier event has its idempotency key; nothing of this one is stored. */
   | { readonly earlier: EarlierEvent }
-  /** Its bodies for these webhooks exceed one commit: nothing is stored yet, and they have to be stored in parts. */
+  /** The bodies for these webhooks exceed one commit. Nothing is stored yet; the bodies have to be stored in parts. */
   | { readonly needsPartsFor: TargetHooks };

@@ -19,7 +19,7 @@ import type { Repository } from '../repositories/repository.ts';
 import type { NewEvent } from './event-batch-store.ts';
 import type { EventReceipt } from './event-receipt.ts';
 
-/** The `error_code_name` of an event whose idempotency key stands for another event. */
+/** The `error_code_name` of the refusal of an event whose idempotency key belongs to another event. */
 export const KEY_USED = 'IDEMPOTENCY_KEY_USED';
 /** How long a repeated event is recognised by its idempotency key. */
 const KEY_LIFETIME_MS = 24 * 3600 * 1000;
@@ -27,7 +27,7 @@ const KEY_LIFETIME_MS = 24 * 3600 * 1000;
 export interface IncomingEvent {
   readonly repository: Repository;
   readonly event: Event;
-  /** Where it came from: `api`, `git`, `cli`, `test` or the name of a bridge. */
+  /** The origin of the event: `api`, `git`, `cli`, `test` or the name of a bridge. */
   readonly source: string;
   readonly idempotencyKey: string | undefined;
 }
@@ -38,7 +38,7 @@ export interface PreparedEvent {
   readonly event: NewEvent;
   /** The size of its content and of all bodies. */
   readonly bytes: number;
-  /** Its deliveries as the workers take them once they are committed, except those that are due later. */
+  /** The deliveries that are given to the workers after the commit, without those that are due later. */
   readonly committed: readonly CommittedDelivery[];
 }
 
@@ -54,11 +54,11 @@ export interface PreparationInput {
   readonly ids: readonly number[];
   /** The event as JSON. */
   readonly content: string;
-  /** Called with the bodies so far whenever they reach `BYTES_OF_A_TURN`; without it all bodies are stored with the event. */
+  /** Called with the bodies so far when they reach `BYTES_OF_A_TURN`. If not given, all bodies are stored with the event. */
   readonly storeBodies?: (deliveries: readonly NewDelivery[]) => Promise<void>;
 }
 
-/** After rendering this many bytes, other work of the process gets a turn: fifty large bodies take half a second. */
+/** After rendering this many bytes, other work gets a turn of the event loop: fifty large bodies take half a second. */
 const BYTES_OF_A_TURN = 1024 * 1024;
 
 export async function prepareEvent(
@@ -98,7 +98,7 @@ interface RenderedEvent extends Pick<IncomingEvent, 'repository' | 'event'> {
   readonly ofEvent: Pick<NewDelivery, 'eventId' | 'nowMs' | 'dueAtMs'>;
 }
 
-/** Renders the bodies one after the other. Other work of the process gets its turn in between. */
+/** Renders the bodies one after the other, with turns of the event loop for other work in between. */
 async function renderDeliveries(
   addressed: readonly AddressedDelivery[],
   { repository, event, ofEvent }: RenderedEvent,
@@ -127,7 +127,7 @@ async function renderDeliveries(
   return { deliveries, bodyBytes };
 }
 
-/** The body is in the store now; its memory is released. */
+/** Replaces a body that is stored now, so that its memory is released. */
 function toStored(delivery: NewDelivery): NewDelivery {
   const { body } = delivery;
   if ('storedBytes' in body) return delivery;

@@ -1,3 +1,4 @@
+/** Stores the bodies of a large event part by part, so that other events commit in between. */
 import { isFailure } from '../../errors.ts';
 import { contentStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
@@ -6,7 +7,6 @@ import type { GroupCommit } from './group-commit.ts';
 import type { IntakeDependencies, PendingEvent, StoreOutcome } from './pending-event.ts';
 import { prepareEvent } from './prepare-event.ts';
 
-/** Stores the bodies of a large event part by part, so that other events commit in between. */
 export async function storeInParts(
   { store, world }: IntakeDependencies,
   pendingEvent: PendingEvent,

@@ -85,7 +85,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'the chart of a hook counts the deliveries of each of the last 24 hours by what became of them',
+  'the chart of a hook counts the deliveries of each of the last 24 hours by their outcome',
   async (store) => {
     const world = createStillWorld();
     await using server = await startManagement(store, world);
@@ -114,7 +114,7 @@ forEachEngine(
   },
 );
 
-forEachEngine('a key is changed for a given or a random one, and the former signs for a day', async (store) => {
+forEachEngine('a key is replaced with a given or a random one, and the former one signs for a day', async (store) => {
   await using server = await startManagement(store);
   await server.admin.createRepository(grace, 'grace', { name: 'doors' });
   const doors = await server.admin.openRepository(grace, 'grace', 'doors');

@@ -1,6 +1,6 @@
 /**
- * Opens repositories, hooks and deliveries for the console, and checks that the caller administers them. Only a repository that
- * was opened, and so checked, opens hooks.
+ * Opens repositories, hooks and deliveries for the console, and checks that the caller administers them. A hook can only be opened
+ * through its repository, which was checked.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Identity, Owner } from '../../identity.ts';
@@ -38,10 +38,10 @@ import type { SendingDependencies } from './management.ts';
 import { listTestEventsOf, testHook, testParameters } from './test-hook.ts';
 import { readWebhookOverview } from './webhook-overview.ts';
 
-/** A signed-in person, and where the person calls from. */
+/** A signed-in person and the address of their client. */
 type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'> & Pick<Actor, 'address'>;
 
-/** Most repositories of one owner that a page with several owners lists. */
+/** How many repositories of one owner a page with several owners lists at most. */
 const LISTED_REPOSITORIES = 50;
 const KEY_BYTES = 32;
 
@@ -58,7 +58,7 @@ export function createConsoleHooks(dependencies: SendingDependencies) {
       await Promise.all(
         (await dependencies.owners.listAdministered(caller)).map((owner) => describeOwner(dependencies, owner, 1)),
       ),
-    /** Throws `not_found` for an owner that the caller does not speak for. */
+    /** Throws `not_found` for an owner that is neither the caller nor an organization that the caller owns. */
     async openOwner(caller: Caller, login: string, page: number) {
       return await describeOwner(dependencies, await findOwner(dependencies, caller, login), page);
     },
@@ -67,7 +67,7 @@ export function createConsoleHooks(dependencies: SendingDependencies) {
       const parameters = parseParameters(repositoryParameters, dropAbsent(values), 'create the repository');
       return toRepositoryJson(await createRepository(dependencies, place, parameters), dependencies.baseUrl);
     },
-    /** Throws `not_found` for a repository that the caller does not administer, be it public or not there at all. */
+    /** Throws `not_found` for a repository that the caller does not administer, whether it is public or does not exist. */
     async openRepository(caller: Caller, owner: string, path: string) {
       const repository = await findRepository(dependencies, caller, owner, path);
       return openRepository(dependencies, caller, repository);
@@ -90,7 +90,7 @@ async function findRepository(
   try {
     return await dependencies.access.findAdministered(caller, owner, path);
   } catch (error) {
-    // Who may not administer it learns nothing, not even that it is there.
+    // A caller who may not administer the repository must not learn that it exists.
     if (isFailure(error) && error.code === 'forbidden') throw refuseUnknown(owner, path);
     throw error;
   }
@@ -158,19 +158,19 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
   };
   return {
     describe: () => describeHook(dependencies, stored),
-    /** The test events that it can be sent. The first is the default. */
+    /** The test events that can be sent to the hook; the first is the default. */
     testEvents: listTestEventsOf(dependencies, { repository, stored }),
-    /** What is absent stays as it is; an address that is given must not be blank. */
+    /** Absent fields stay as they are; a url that is given must not be blank. */
     change: (values: Parameters) => change('url' in values ? hookChangeParameters : hookSettingParameters, values),
     switch: (active: boolean) => change(hookSettingParameters, { active }),
-    /** Sets a new key, a random one unless given. The former key signs for a day more. */
+    /** Sets a new key, a random one unless given. The former key also signs for one more day. */
     rotateKey: (key: string) =>
       change(hookSettingParameters, {
         password: key || Buffer.from(dependencies.world.randomBytes(KEY_BYTES)).toString('base64url'),
       }),
     removeKey: () => change(hookSettingParameters, { remove_password: true }),
     remove: () => deleteHook(dependencies, target),
-    /** Returns the id of its delivery, once the one attempt has ended. */
+    /** Sends a test. Returns the id of the delivery once the only attempt has ended. */
     test: (values: Parameters) => {
       const { event } = parseParameters(testParameters, dropAbsent(values), 'test the webhook');
       return testHook(dependencies, { caller, repository, stored, event });
@@ -186,7 +186,7 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
 async function describeHook(dependencies: SendingDependencies, stored: StoredHook) {
   const nowMs = dependencies.world.nowMs();
   const { hook, encrypted } = stored;
-  // First: of many hooks each has other turns of the event loop, and counts what waits in them.
+  // Read first: the reads of many hooks take turns of the event loop, and the waiting deliveries are counted only after that.
   const lastDay = await readLastDay(dependencies.store, hook.id, nowMs);
   const [hookQueue, { pause }] = await Promise.all([
     readHookQueueStatus(dependencies.store, hook.id),
@@ -199,7 +199,7 @@ async function describeHook(dependencies: SendingDependencies, stored: StoredHoo
     hookQueue,
     lastDay,
     isChartCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= CHART_LIMIT,
-    /** The number of previous secrets that still sign, and until when the last of them does. */
+    /** The number of previous secrets that still sign; the last of them signs until the time below. */
     formerKeys: previous.length,
     formerKeyUntilMs: previous.length === 0 ? null : Math.max(...previous.map(({ untilMs }) => untilMs)),
   };

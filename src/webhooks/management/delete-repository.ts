@@ -1,3 +1,7 @@
+/**
+ * Deletes a repository with its webhooks and events, and cancels their pending deliveries. Old events are deleted first, in separate
+ * transactions. If that is interrupted, the repository still exists, and another deletion continues.
+ */
 import { createSweepPace } from '../../database/sweep.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { cancelHookQueueStatement } from '../delivery/queue/delivery-store.ts';
@@ -7,10 +11,6 @@ import { removeRepository } from '../repositories/repository-store.ts';
 import type { Management } from './management.ts';
 import { recordHookChange, recordRepositoryChange } from './record-change.ts';
 
-/**
- * Deletes a repository with its webhooks and events, and cancels their pending deliveries. Old events go first, in transactions
- * of their own; if it ends early, the repository is still there, and another deletion goes on.
- */
 export async function deleteRepository(dependencies: Management, repository: Repository, actor: Actor): Promise<void> {
   const { store, world } = dependencies;
   await deleteEventsOfRepository(store, repository.id, createSweepPace(world));

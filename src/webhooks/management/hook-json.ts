@@ -1,4 +1,4 @@
-/** Writes a webhook as JSON: GitCode's fields, and then our own. */
+/** Writes a webhook as JSON: GitCode's fields, then those that only this service has. */
 import { z } from '@hono/zod-openapi';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { PAUSE_REASONS, type Pause } from '../delivery/schedule/pause-reason.ts';
@@ -29,7 +29,7 @@ export const hookJson = z
       description:
         'Since when nothing is sent for a while, because of paused_reason. An accepted test ends the pause for all that waits.',
     }),
-    paused_until: z.string().nullable().openapi({ description: 'Then one delivery tries whether it works again.' }),
+    paused_until: z.string().nullable().openapi({ description: 'When the pause ends and a probe is sent.' }),
     paused_reason: z.enum(PAUSE_REASONS).nullable().openapi({
       description:
         'failures: most of the last attempts failed; no_connection: the server cannot be connected to; retry_after: the receiver answered 429 and asked to wait.',
@@ -42,7 +42,7 @@ export const updatedHookJson = hookJson.omit({ id: true }).openapi('UpdatedHook'
 export interface HookJsonContext {
   readonly cipher: SecretCipher;
   readonly nowMs: number;
-  /** The status of its hook queue; a new hook has none. */
+  /** The pause of the hook queue; undefined without one. */
   readonly pause: Pause | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Decides how a change of a webhook changes its key, and refuses changes that would show the key to a caller who may not read it. */
+/** Decides how an update changes the key of a webhook, and refuses updates that would reveal the key to a caller who may not read it. */
 import { Failure } from '../../errors.ts';
 import { refuseScope } from '../../scopes.ts';
 import { decryptSecrets, encryptChange, type Hook, type HookSecrets, type ProfileName } from '../hooks/hook.ts';
@@ -7,7 +7,7 @@ import type { StoredHook } from '../hooks/hook-store.ts';
 import { sendsPassword } from '../profiles/profiles.ts';
 import type { Management } from './management.ts';
 
-/** Of a change, what concerns the key. Undefined: it stays as it is. */
+/** The parameters of an update that concern the key; undefined ones stay as they are. */
 export interface KeyParameters {
   readonly url?: string | undefined;
   readonly encryption_type?: number | undefined;
@@ -18,11 +18,11 @@ export interface KeyParameters {
 
 export interface KeyTarget {
   readonly stored: StoredHook;
-  /** The caller may change the webhook and not read its key. */
+  /** Whether the caller may change the webhook, but not read its key. */
   readonly hidesKey?: boolean;
 }
 
-/** Throws `forbidden` for a change by which a hidden key would reach a receiver that the caller chose, who would read it there. */
+/** Throws `forbidden` for an update that would send a hidden key to a receiver of the caller's choice, where the caller can read it. */
 export function checkKeyStaysHidden(
   { cipher }: Management,
   { stored: { hook, encrypted }, hidesKey = false }: KeyTarget,
@@ -33,7 +33,7 @@ export function checkKeyStaysHidden(
   if (hasKey(decryptSecrets(cipher, hook.id, encrypted, nowMs))) throw refuseToShow();
 }
 
-/** Undefined: the key stays. Clients that send everything they read change nothing by it: the same password again is no rotation. */
+/** The change of the key; undefined if it stays. The same password is no rotation, since clients send back what they read. */
 export function changeKey(
   { cipher }: Management,
   { stored: { hook, encrypted }, hidesKey = false }: KeyTarget,
@@ -43,7 +43,7 @@ export function changeKey(
   const password = choosePassword(parameters);
   if (password === undefined) return undefined;
   const keys = decryptSecrets(cipher, hook.id, encrypted, nowMs);
-  // Hidden keys would go on signing what another receiver gets.
+  // Otherwise hidden former keys would still sign deliveries to the new receiver.
   const endsFormer = hidesKey && hasKey(keys) && parameters.url !== undefined;
   if (readPassword(keys) === password && !endsFormer) return undefined;
   return encryptChange(cipher, hook.id, endsFormer ? NO_KEYS : keys, { secret: password, nowMs });
@@ -55,7 +55,7 @@ function hasKey({ current, previous }: HookSecrets): boolean {
   return current !== null || previous.length > 0;
 }
 
-/** Judged by the change, not by what it makes of the hook: another change at the same moment may do the other half. */
+/** Whether this update could reveal the key. Judged by the update alone, since a concurrent one may bring the rest of the change. */
 function canShowKey(hook: Hook, { url, encryption_type, profile }: KeyParameters): boolean {
   if (url !== undefined || encryption_type === 0) return true;
   return profile !== undefined && hook.encryptionType === 0 && !sendsPassword(hook);
@@ -69,7 +69,7 @@ function refuseToShow(): Failure {
   );
 }
 
-/** Undefined: it stays. An empty one cannot say that there is to be none: clients send back what they read. */
+/** Undefined: the password stays. An empty password does not remove it, since clients send back what they read. */
 function choosePassword({ password, remove_password }: KeyParameters): string | undefined {
   const given = password === '' ? undefined : password;
   if (!remove_password) return given;
@@ -79,7 +79,7 @@ function choosePassword({ password, remove_password }: KeyParameters): string | 
   });
 }
 
-/** HTTP drops blanks around the value of a header. What the receiver got would never be the password that it knows. */
+/** Refuses blanks at the ends: HTTP drops them around the value of a header, so the receiver would get another password. */
 export function checkBlanks(password: string, action: string): void {
   if (!/^ | $/.test(password)) return;
   throw new Failure(
@@ -89,7 +89,7 @@ export function checkBlanks(password: string, action: string): void {
   );
 }
 
-/** Checks the password that a change puts into a header. What it leaves as it is may be from before the rule. */
+/** Checks a password that this update puts into a header. One that was there before may be older than the rule. */
 export function checkHeaderPassword(
   { cipher }: Management,
   { hook, encrypted }: StoredHook,

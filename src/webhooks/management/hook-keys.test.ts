@@ -12,7 +12,7 @@ const HOOKS = '/repos/grace/doors/hooks';
 
 interface Scene {
   readonly change: (json: object) => ReturnType<ManagementServer['call']>;
-  /** Those of the keys whose signatures a delivery carries, in their order. */
+  /** The keys whose signatures a delivery has, in their order. */
   readonly listSigning: (keys: readonly string[]) => Promise<string[]>;
 }
 
@@ -40,7 +40,7 @@ async function withHook(store: Store, password: string, run: (scene: Scene) => P
   });
 }
 
-/** Standard Webhooks 1.0. */
+/** The signature of Standard Webhooks 1.0. */
 function sign(key: string, { headers, body }: ReceivedRequest): string {
   const [id, timestamp] = [String(headers['webhook-id']), String(headers['webhook-timestamp'])];
   const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
@@ -61,7 +61,7 @@ forEachEngine(
   },
 );
 
-forEachEngine('of changes of the key at once none is forgotten', async (store) => {
+forEachEngine('no key is lost in concurrent changes', async (store) => {
   await withHook(store, 'first', async ({ change, listSigning }) => {
     const keys = ['second', 'third', 'fourth', 'fifth', 'sixth'];
     const answers = await Promise.all(keys.map((password) => change({ password })));

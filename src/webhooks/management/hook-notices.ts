@@ -5,14 +5,14 @@ import type { NoticeTexts } from '../../notices/texts.ts';
 import { findWatched, listTroubledSince, type WatchedHook } from '../hooks/troubled-hooks-store.ts';
 import { isFullNameOf } from '../repositories/repository.ts';
 
-/** A receiver that is away for less, such as during a restart, causes no notice. */
+/** A receiver that fails for less than this, such as during a restart, causes no notice. */
 const FAILING_MS = 5 * 60_000;
 const PREFIX = 'hook:';
 
 export interface HookNoticesOptions {
-  /** Where the pages of the service are. */
+  /** The address of the pages of the service. */
   readonly pagesUrl: string;
-  /** OWNER/NAME whose webhooks get the notices: one about themselves would only be another delivery that fails. */
+  /** OWNER/NAME whose webhooks get the notices. These webhooks cause none: it would be one more delivery that fails. */
   readonly noticeRepository?: string | undefined;
 }
 
@@ -36,15 +36,15 @@ export function createHookNotices(store: Store, { pagesUrl, noticeRepository }: 
     },
     async findRecovery(cause) {
       const hook = await findWatched(store, Number(cause.slice(PREFIX.length)));
-      // Deleted, or switched off by its owner, who knows.
+      // The webhook was deleted or switched off by its owner, who needs no notice, or belongs to the repository for notices.
       if (hook === undefined || hook.isDisabled || !isWatched(hook)) return undefined;
-      // One that was enabled again, or has another address, works again with the first delivery that is accepted.
+      // A webhook that was enabled again or has another URL counts as recovered with the first accepted delivery.
       return hook.isLastAccepted ? toNotice(hook, 'fine') : 'not yet';
     },
   };
 }
 
-/** Leaves out the path and the query of the URL: at chat services they are the secret, and several people read notices. */
+/** Writes the notice without path and query of the URL: at chat services they are secret, and several people read notices. */
 function describeState(texts: NoticeTexts, hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
   const place = `${hook.ownerLogin}/${hook.path}`;
   const { origin } = new URL(hook.url);

@@ -23,7 +23,7 @@ interface Scene {
   readonly ids: readonly number[];
 }
 
-/** A world in which no pause comes to its end by itself, on however slow a machine. */
+/** A world in which no pause ends by itself, however slow the machine is. */
 function haltClock(): World {
   const startMs = realWorld.nowMs();
   return { ...realWorld, nowMs: () => startMs };
@@ -92,7 +92,7 @@ for (const [reason, status, headers] of receivers)
     },
   );
 
-forEachEngine('a hook to which no connection can be made has that as its pause reason', async (store) => {
+forEachEngine('a hook whose server cannot be connected to has the pause reason no_connection', async (store) => {
   const world = haltClock();
   const url = `http://127.0.0.1:${await findFreePort()}/hook`;
   await withWaiting({ store, url, world }, async (scene) => {
@@ -103,7 +103,7 @@ forEachEngine('a hook to which no connection can be made has that as its pause r
   });
 });
 
-forEachEngine('a test by another process ends the pause of what could not be connected to', async (store) => {
+forEachEngine('a test by another process ends the pause of hooks that could not be connected to', async (store) => {
   const world = haltClock();
   const port = await findFreePort();
   await withWaiting({ store, url: `http://127.0.0.1:${port}/hook`, world }, async ({ server, hook, hookId, ids }) => {

@@ -1,4 +1,4 @@
-/** Lists the encrypted columns of webhooks, for a change of the key. */
+/** Lists the encrypted columns of webhooks, for a change of the encryption key. */
 import { createEncryptedColumn } from '../../database/reencrypt-store.ts';
 import { hookAssociatedData } from '../hooks/hook.ts';
 import { bridgeAssociatedData } from '../intake/bridge-store.ts';

@@ -1,4 +1,4 @@
-/** Lists the delivery log, redelivers, replays, and sends now what waits behind a pause. */
+/** Lists the delivery log, redelivers, replays, and sends waiting deliveries now, also during a pause. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { decodeText } from '../delivery/queue/attempt-record.ts';
@@ -22,7 +22,7 @@ import {
 } from './delivery-json.ts';
 import type { Management, SendingDependencies } from './management.ts';
 
-/** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
+/** In a query an unescaped `+` is a blank, so `…T10:00:00+08:00`, copied from an answer, arrives as `…T10:00:00 08:00`. */
 const time = z
   .preprocess(
     (value) => (typeof value === 'string' ? value.replace(/ (?=\d\d:\d\d$)/, '+') : value),
@@ -31,11 +31,11 @@ const time = z
   .transform((text) => Date.parse(text))
   .openapi({ type: 'string', format: 'date-time' });
 
-/** A page far behind costs all that lie before it; from there on `before` leads. */
+/** The highest page by number: a page costs as much as all rows before it. Beyond this page, `before` has to be used. */
 const MAX_PAGE = 1000;
 const STATUS_MESSAGE = 'must be a status as 500, a class as 5xx, or 0 for no answer';
 
-/** `500`, `5xx`, or `0`: from and to. */
+/** `500`, `5xx` or `0`, as a range of statuses. */
 const statusRange = z
   .preprocess((value) => String(value), z.string().regex(/^([1-9]\d\d|[1-5]xx|0)$/, STATUS_MESSAGE))
   .transform((text) => ({ from: Number(text.replace('xx', '00')), to: Number(text.replace('xx', '99')) }))
@@ -59,7 +59,7 @@ export const listParameters = z.object({
   id: integerParameter(1, Number.MAX_SAFE_INTEGER).optional().openapi({ description: 'Only this delivery.' }),
   subject: z.string().max(200, 'must be at most 200 characters').transform(trimSubject).optional().openapi({
     description:
-      'A branch, a tag, `#` and a number, or the first 10 digits of a commit. The newest 20,000 deliveries before `before` are searched; the Link header leads on.',
+      'A branch, a tag, `#` and a number, or the first 10 digits of a commit. The newest 20,000 deliveries before `before` are searched; the Link header continues the search.',
   }),
   since: time.optional(),
   until: time.optional(),
@@ -77,7 +77,7 @@ export const replayParameters = z.object({ since: time });
 
 type DeliveryJson = z.output<typeof deliveryJson>;
 
-/** `refs/heads/main` is looked for as `main`. */
+/** Shortens `refs/heads/main` to `main`, as subjects are stored. */
 function trimSubject(text: string): string {
   return shortRef(text.trim());
 }
@@ -88,7 +88,7 @@ export interface DeliveryPage {
   readonly nextBefore: number | undefined;
 }
 
-/** The newest first. */
+/** Lists deliveries, the newest first. */
 export async function readDeliveryPage(
   dependencies: Management,
   hookId: number,
@@ -118,13 +118,13 @@ export async function listDeliveryPage(
   };
 }
 
-/** Where a search by subject stops, to go on in another request: no index finds one. */
+/** Where a search by subject stops, to be continued in another request: subjects have no index. */
 async function findEnd({ store }: Management, filter: LogFilter | undefined): Promise<number | undefined> {
   if (filter?.subject === undefined) return undefined;
   return await findSearchEnd(store, filter.hookId, filter.beforeId);
 }
 
-/** Undefined when nothing can match: pending and held exclude each other. */
+/** Undefined if no delivery can match: those of a hook are either pending or held. */
 function describeFilter(hookId: number, parameters: DeliveryFilter, { isHeld }: HookHold): LogFilter | undefined {
   const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
   const { status_code: status, uuid, id, subject } = parameters;
@@ -146,7 +146,7 @@ function describeFilter(hookId: number, parameters: DeliveryFilter, { isHeld }: 
   };
 }
 
-/** A delivery with every attempt. */
+/** Reads a delivery with every attempt. */
 export async function readDelivery(
   dependencies: Management,
   hookId: number,
@@ -164,7 +164,7 @@ export async function readDelivery(
   };
 }
 
-/** Sends a delivery again: the same bytes under the same id, with a new schedule of attempts, the first at once. */
+/** Sends a delivery again, with the same bytes and the same id, in a new schedule of attempts whose first is made at once. */
 export async function sendAgain(dependencies: SendingDependencies, hook: Hook, id: string): Promise<DeliveryJson> {
   await dependencies.guard.checkUrl(hook.url);
   const deliveryId = await findDeliveryId(dependencies, hook.id, id);
@@ -177,10 +177,10 @@ export async function sendAgain(dependencies: SendingDependencies, hook: Hook, i
 
 export interface SentDelivery {
   readonly delivery: number;
-  /** `held` while the hook is off, `pending` while it waits for its turn or for another attempt. */
+  /** `held` while the hook is off; `pending` while the delivery waits for its turn or for another attempt. */
   readonly state: DeliveryJson['state'];
   readonly accepted: boolean;
-  /** The attempt that was made for this; null when none was made yet. */
+  /** The attempt of this request; null if it was not made yet. */
   readonly attempt: z.output<typeof attemptJson> | null;
 }
 
@@ -194,7 +194,7 @@ export async function sendAgainNow(dependencies: SendingDependencies, hook: Hook
   return await describeSent(dependencies, hook, { deliveryId, isAttempted });
 }
 
-/** The result of sending a delivery. */
+/** Describes the result of sending a delivery. */
 export async function describeSent(
   { store, world }: Management,
   hook: Hook,
@@ -212,7 +212,7 @@ export async function describeSent(
   };
 }
 
-/** Everything that failed for good since a time; returns how many will be sent. */
+/** Sends all deliveries again that failed permanently since a time; returns how many. */
 export async function replaySince(dependencies: Management, hook: Hook, values: Parameters): Promise<number> {
   return await replayFrom(
     dependencies,
@@ -228,7 +228,7 @@ export async function replayFrom(dependencies: Management, hook: Hook, since: nu
   return replayed;
 }
 
-/** All that waits for a retry or behind a pause, now; returns how many wait, at most 10,000. Throws `conflict` for a hook that is off. */
+/** Sends waiting deliveries now, also during a pause; returns how many wait, at most 10,000. Throws `conflict` if the hook is off. */
 export async function sendWaiting(dependencies: Management, hook: Hook): Promise<number> {
   const { store, world } = dependencies;
   if (hook.disabledAtMs !== null)
@@ -240,7 +240,7 @@ export async function sendWaiting(dependencies: Management, hook: Hook): Promise
   return waiting;
 }
 
-/** A delivery is named by its number, or by the UUID that its receiver saw. */
+/** Finds a delivery by its id, or by the UUID that its receiver saw. */
 async function findDeliveryId(dependencies: Management, hookId: number, text: string): Promise<number> {
   const uuid = text.toLowerCase();
   if (!isUuid(uuid)) return parseId(text, 'delivery_id', 'a whole number or a UUID');

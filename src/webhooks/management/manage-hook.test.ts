@@ -53,7 +53,7 @@ withDoors(
 
 const answerSql = statement('test-answer-of-receiver', `UPDATE hooks SET result = 'down', result_code = 503`);
 
-withDoors('another url has no last response yet; the same keeps that of its receiver', async (server, store) => {
+withDoors('another url clears the last response; the same url keeps it', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const path = `${HOOKS}/${hook.id}`;
   const readResult = async (url: string) => {
@@ -83,7 +83,7 @@ withDoors('a hook can be switched off and on, and another url switches it on aga
   assert.equal(moved.body.disabled_at, null);
 });
 
-withDoors('a password is taken away only by remove_password; an empty one takes nothing', async (server) => {
+withDoors('a password is removed only by remove_password; an empty one removes nothing', async (server) => {
   const json = { url: URL_1, password: 'pw', encryption_type: 1 };
   const { body: hook } = await server.call('POST', HOOKS, { json });
   const update = (changes: object) => server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, ...changes } });
@@ -167,7 +167,7 @@ const healthSql = statement<{ version: number }>(
    FROM endpoint_queue`,
 );
 
-/** A hook for which something waits. */
+/** A hook with a waiting delivery. */
 async function createHookInUse(server: ManagementServer): Promise<{ id: number }> {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const json = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
@@ -175,7 +175,7 @@ async function createHookInUse(server: ManagementServer): Promise<{ id: number }
   return hook;
 }
 
-withDoors('`active: true` sent back as it was read forgets no failure and ends no pause', async (server, store) => {
+withDoors('`active: true` sent back as it was read resets no failure and ends no pause', async (server, store) => {
   const hook = await createHookInUse(server);
   await store.write(pauseSql);
   const readHealth = async () => {
@@ -213,7 +213,7 @@ withDoors('`active: true` releases a hook that was disabled after it was read', 
   const [{ version: seen } = { version: 0 }] = await store.read(healthSql);
   const enabled = await updateHook(management, { repository, stored, actor: COMMAND_LINE }, { active: true });
   assert.equal(enabled.hook.disabledAtMs, null);
-  // A worker that read the hook before holds what it saw.
+  // A worker that read the hook before tries to hold it.
   await store.writeAll([holdSeenHookQueueStatement(hook.id, seen, 4000)]);
   const { version: _, ...health } = (await store.read(healthSql))[0]!;
   assert.deepEqual({ ...health, next_at_ms: 0 }, NOTHING_FAILED);
@@ -230,7 +230,7 @@ withDoors('another url switches a hook on that was disabled after it was read', 
   assert.deepEqual(await countRecords(store), { hook_changed: 1, hook_created: 1, hook_enabled: 1 });
 });
 
-withDoors('the audit log records that a hook was switched only where it was', async (server, store) => {
+withDoors('the audit log records a switch of a hook only if it was switched', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const { management } = server;
   const repository = await management.access.find('grace', 'doors');
@@ -238,7 +238,7 @@ withDoors('the audit log records that a hook was switched only where it was', as
     const seen = { repository, stored: await findHook(management, repository, hook.id), actor: COMMAND_LINE };
     return () => updateHook(management, seen, { active });
   };
-  // Of two that saw the same hook, only the first one switches it.
+  // Of two changes that read the same state, only the first one switches the hook.
   for (const active of [false, true]) for (const run of [await change(active), await change(active)]) await run();
   assert.deepEqual(await countRecords(store), { hook_created: 1, hook_disabled: 1, hook_enabled: 1 });
 });

@@ -1,4 +1,4 @@
-/** Creates, changes, enables, disables and deletes hooks, and decides what becomes of their waiting deliveries. */
+/** Creates, changes, enables, disables and deletes hooks, and holds, releases or cancels their waiting deliveries. */
 import { z } from '@hono/zod-openapi';
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
@@ -27,7 +27,7 @@ import { listHookRecords, recordHookChange } from './record-change.ts';
 export const MAX_HOOKS = 50;
 const MAX_PASSWORD_LENGTH = 255;
 
-/** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */
+/** A password is sent in a header, which a control character would end; a lone surrogate cannot be encoded. */
 const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed();
 
 const url = z.string().max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
@@ -38,7 +38,7 @@ const optionalParameters = {
   password: z
     .string('must be text')
     .max(MAX_PASSWORD_LENGTH, `must be at most ${MAX_PASSWORD_LENGTH} characters`)
-    .refine(isHeaderSafe, 'must not hold control characters or half characters')
+    .refine(isHeaderSafe, 'must not hold control characters or lone surrogates')
     .optional(),
   push_events: flagParameter.optional(),
   tag_push_events: flagParameter.optional(),
@@ -61,11 +61,11 @@ export const hookChangeParameters = z
     ...optionalParameters,
     remove_password: flagParameter
       .optional()
-      .openapi({ description: 'Takes the password away. An empty password counts as not given, and takes nothing.' }),
+      .openapi({ description: 'Removes the password. An empty password counts as not given, and removes nothing.' }),
     active: flagParameter.optional().openapi({ description: 'Off holds events back; on sends what was held.' }),
   })
   .openapi('HookChange');
-/** For callers that may leave the url as it is; the platform's API requires it. */
+/** For callers that need not send the url; GitCode's API requires it. */
 export const hookSettingParameters = hookChangeParameters.partial({ url: true });
 
 type NewHookParameters = z.output<typeof newHookParameters>;
@@ -116,16 +116,16 @@ export async function createHook(
   return await findHook(dependencies, repository, id);
 }
 
-/** A hook that is to be changed, and by whom. */
+/** The hook to change, and the actor who changes it. */
 export interface HookTarget {
   readonly repository: Repository;
   readonly stored: StoredHook;
   readonly actor: Actor;
-  /** The actor may change the webhook and not read its key. */
+  /** Whether the actor may change the webhook, but not read its key. */
   readonly hidesKey?: boolean;
 }
 
-/** Absent fields stay as they are. After a change of the password, the former one signs for a day beside the new one. */
+/** Changes a hook; absent fields stay as they are. After a change of the password, the former one also signs for one more day. */
 export async function updateHook(
   dependencies: Management,
   target: HookTarget,
@@ -133,7 +133,7 @@ export async function updateHook(
 ): Promise<StoredHook> {
   const { repository, stored, hidesKey = false } = target;
   const parameters = omitUnchanged(stored, given);
-  // A hook whose address is not allowed any more can still be switched off.
+  // A hook whose address is no longer allowed can still be switched off.
   if (parameters.active !== false || parameters.url !== undefined)
     await dependencies.guard.checkUrl(parameters.url ?? stored.hook.url);
   const nowMs = dependencies.world.nowMs();
@@ -145,7 +145,7 @@ export async function updateHook(
     profile: parameters.profile,
     events: readEvents(parameters),
     secret,
-    // A key that comes meanwhile would reach the receiver that the change chose.
+    // A key that is set concurrently must not reach the receiver that this change sets.
     expected: hidesKey || secret !== undefined ? stored.encrypted : undefined,
     switch: chooseSwitch(parameters),
     nowMs,
@@ -156,7 +156,7 @@ export async function updateHook(
     { id: stored.hook.id, change },
     { ofHookQueue: listHookQueueStatements(stored, change), ...listHookRecords(dependencies, target, change) },
   );
-  // Deleted, or another change of the key came first: then this one begins again from there.
+  // The hook was deleted, or another change of the key came first: this change is repeated on the new state.
   if (updated === undefined) {
     const newest = await findHook(dependencies, repository, stored.hook.id);
     return await updateHook(dependencies, { ...target, stored: newest }, parameters);
@@ -165,7 +165,7 @@ export async function updateHook(
   return updated;
 }
 
-/** Leaves out what the hook has already: a client that sends back what it read undoes no change that comes meanwhile. */
+/** Leaves out unchanged fields, so that a client that sends back what it read does not undo a concurrent change. */
 function omitUnchanged({ hook }: StoredHook, parameters: HookChangeParameters): HookChangeParameters {
   const current: HookChangeParameters = {
     url: hook.url,
@@ -181,7 +181,7 @@ export function switchHook(dependencies: Management, target: HookTarget, active:
   return updateHook(dependencies, target, { active });
 }
 
-/** Its pending deliveries are canceled. */
+/** Deletes a hook and cancels its pending deliveries. */
 export async function deleteHook(dependencies: Management, { repository, stored, actor }: HookTarget): Promise<void> {
   const { id } = stored.hook;
   const nowMs = dependencies.world.nowMs();
@@ -199,7 +199,7 @@ export async function findHook(dependencies: Management, repository: Repository,
   );
 }
 
-/** Names the ids that there are: the caller administers the repository, and may list them. */
+/** Names the existing ids, since the caller administers the repository and may list them. */
 function refuseUnknownHook(id: number, repository: Repository, others: readonly StoredHook[]): Failure {
   const name = fullNameOf(repository);
   const details = { errorCode: 1003, errorCodeName: 'NOT_EXIST' };
@@ -215,8 +215,8 @@ function readEvents(parameters: Omit<NewHookParameters, 'url'>): Partial<Record<
 }
 
 /**
- * A hook that is off, after failures or by its owner, is switched on with another address, unless the change says otherwise. Also one
- * that was read as enabled: it may have been disabled since.
+ * A new URL switches on a hook that the service or its owner switched off, unless the change has `active: false`. That includes a hook
+ * that was read as enabled, since it may have been disabled meanwhile.
  */
 function chooseSwitch({ active, url }: HookChangeParameters): HookChange['switch'] {
   if (active !== undefined) return active ? 'on' : 'off';
@@ -234,7 +234,7 @@ function listHookQueueStatements({ hook }: StoredHook, change: HookChange): Boun
   ];
 }
 
-/** `active: true` of an enabled hook, sent back as it was read, is no reason to forget its failures. */
+/** A client may send back `active: true` of an enabled hook as it was read, which must not reset its failures. */
 function listEnablingStatements({ id, disabledAtMs }: Hook, nowMs: number): BoundStatement[] {
   return disabledAtMs === null ? releaseOffHookQueueStatements(id, nowMs) : [releaseHookQueueStatement(id, nowMs)];
 }

@@ -1,4 +1,4 @@
-/** Creates once what manages repositories, hooks and events, for the area or a command. */
+/** Creates the managers of repositories, hooks and events, which the routes and pages of the area, or a command, share. */
 import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { RequireScope } from '../../http/scope-middleware.ts';
@@ -13,7 +13,7 @@ import { createIntake, type Intake } from '../intake/intake.ts';
 import type { IntakeDependencies } from '../intake/pending-event.ts';
 import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
 
-/** Of one person and of this process. Tests ignore the limits of scheduled deliveries, so that a person sees at once whether the receiver works. */
+/** Limits of tests at once, of one person and of this process. Limits of scheduled deliveries do not apply, so a test is sent at once. */
 const TEST_LIMITS = { ofOwner: 4, ofAll: 32 };
 
 export interface Management {
@@ -21,14 +21,14 @@ export interface Management {
   readonly world: World;
   readonly cipher: SecretCipher;
   readonly owners: Owners;
-  /** Every change of a repository or a hook is recorded by a step of this. */
+  /** Creates the statement that records a change of a repository or a hook in the audit log. */
   readonly auditChange: AuditChange;
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
   /** How many repositories a person or an organization may have. */
   readonly repositoriesPerOwner: number;
-  /** Tells the workers of this process that there is something to send. */
+  /** Wakes the workers of this process, since there is something to send. */
   readonly wakeDeliveries: () => void;
   readonly intake: Intake;
   readonly access: RepositoryAccess;
@@ -52,7 +52,7 @@ interface Given
     | 'noticeRepository'
   > {
   readonly log: Log;
-  /** Gives the workers of this process what it has just committed. */
+  /** Gives deliveries that this process has just committed to its workers. */
   readonly takeCommitted: IntakeDependencies['onCommitted'];
 }
 
@@ -67,7 +67,7 @@ export function createManagement(given: Given): Management {
   };
 }
 
-/** Operations that send an attempt themselves, such as a test, need these. */
+/** For operations that send an attempt themselves, such as a test. */
 export interface SendingDependencies extends Management {
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }

@@ -12,7 +12,7 @@ import { KEY_USED } from '../intake/prepare-event.ts';
 import type { Management } from './management.ts';
 import { publishEvent } from './publish-event.ts';
 
-/** `fullName`: OWNER/NAME. Throws `not_found` while there is no such repository. */
+/** `fullName` is OWNER/NAME. Publishing throws `not_found` while there is no such repository. */
 export function createNoticePublisher(management: Management, fullName: string): PublishNotice {
   const [owner = '', name = ''] = fullName.split('/');
   return async (notice) => {
@@ -20,13 +20,13 @@ export function createNoticePublisher(management: Management, fullName: string):
     const event = toIssue(notice, new Date(management.world.nowMs()).toISOString());
     const incoming = { repository, event, source: 'notice', idempotencyKey: `notice-${digest(notice.key)}` };
     await publishEvent(management, incoming).catch((error: unknown) => {
-      // Another process has published it, at another time.
+      // Another process has published the same notice, with another time.
       if (!isFailure(error) || error.details.errorCodeName !== KEY_USED) throw error;
     });
   };
 }
 
-/** A notice that is about nothing real, to try a receiver with. */
+/** Creates a sample notice, to test a receiver with. */
 export function createSampleNotice(nowMs: number): Event {
   const texts = chooseNoticeTexts('en');
   const text = texts.hook.failing('example/sample', 'https://receiver.example.com');
@@ -46,7 +46,7 @@ function toIssue({ cause, state, text }: Omit<PublishedNotice, 'key'>, time: str
     action: isOver ? 'close' : 'open',
     actor,
     issue: {
-      // One issue for each cause, which is opened again when the cause returns.
+      // Each cause has one issue, which is opened again when the cause returns.
       number: 1 + (Number.parseInt(digest(cause).slice(0, 8), 16) % 2_000_000_000),
       title: text.subject,
       description: [...text.paragraphs, ...(text.link === undefined ? [] : [text.link.url])].join('\n\n'),

@@ -1,4 +1,4 @@
-/** Records in the audit log who changed what of repositories and webhooks, never a secret. */
+/** Records changes of repositories and webhooks in the audit log: who changed which fields, never a secret. */
 import type { BoundStatement } from '../../database/store.ts';
 import type { AuditChange, ChangeKind, RecordedChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';
@@ -18,7 +18,7 @@ interface OfRepository {
   readonly details?: RecordedChange['details'];
 }
 
-/** The step of a change that concerns a whole repository. */
+/** The statement that records a change of a repository. */
 export function recordRepositoryChange(
   { auditChange }: Recording,
   kind: ChangeKind,
@@ -27,7 +27,7 @@ export function recordRepositoryChange(
   return auditChange({ kind, actor, details: { repository: fullNameOf(repository), ...details } }, nowMs);
 }
 
-/** The step of a change that concerns one webhook. */
+/** The statement that records a change of one webhook. */
 export function recordHookChange(
   recording: Recording,
   kind: ChangeKind,
@@ -42,10 +42,10 @@ interface ChangedHook {
   readonly actor: Actor;
 }
 
-/** The statements that record a change. Those of its switch are for a hook that it switches. */
+/** The statements that record a change of a hook. `switchRecords` apply only if the hook is switched on or off. */
 type HookRecords = Pick<ChangeStatements, 'records' | 'switchRecords'>;
 
-/** Records one step for each kind of change. */
+/** Lists one record for each kind of change. */
 export function listHookRecords(
   recording: Recording,
   { repository, stored, actor }: ChangedHook,

@@ -33,7 +33,10 @@ export interface HookTest {
   readonly event?: TestEvent | undefined;
 }
 
-/** An ordinary event, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. On the store, tests are not counted. */
+/**
+ * Sends an ordinary event, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. A command on the store has
+ * no hourly limit.
+ */
 export async function testHook(dependencies: SendingDependencies, test: HookTest): Promise<number> {
   const kind = chooseEvent(dependencies, test);
   const end = takePlace(dependencies, test.caller);
@@ -55,7 +58,7 @@ async function sendTest(dependencies: SendingDependencies, test: HookTest, kind:
   return deliveryId;
 }
 
-/** The test events that this webhook can be sent. The first is the default. */
+/** The test events that can be sent to this webhook; the first is the default. */
 export function listTestEventsOf(
   { noticeRepository }: Pick<Management, 'noticeRepository'>,
   { repository, stored: { hook } }: Pick<HookTest, 'repository' | 'stored'>,

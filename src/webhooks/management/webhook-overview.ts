@@ -29,7 +29,7 @@ export async function readWebhookOverview(
     findOldestWaiting(store, scope),
     listDeliveryMinutes(store, scope, firstMinute),
   ]);
-  // Without the oldest, only webhooks that are off can hold some. Others were delivered between the two reads.
+  // If no oldest one was found, only webhooks that are off can have waiting deliveries; others were delivered between the two reads.
   const isWaiting = oldest !== undefined || totals.disabled + totals.switchedOff > 0;
   const count = isWaiting ? backlog : 0;
   return {
@@ -69,7 +69,7 @@ function sumMinute(counts: readonly Counts[], minute: number) {
   };
 }
 
-/** Within the range of its count, on a straight line; null without attempts. */
+/** The quantile of a histogram of durations, in ms, by linear interpolation within its bucket; null without attempts. */
 export function quantileOf(durations: readonly number[], share: number): number | null {
   const total = durations.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;
@@ -85,5 +85,5 @@ export function quantileOf(durations: readonly number[], share: number): number 
   return LONGEST_MS;
 }
 
-/** The deadline of an attempt. */
+/** The deadline of an attempt, which is the upper edge of the last bucket. */
 const LONGEST_MS = 15_000;

@@ -6,7 +6,7 @@ export function toBytes(body: object): Uint8Array {
   return Buffer.from(JSON.stringify(body));
 }
 
-/** 32 hex digits that belong to a delivery: random to a receiver, the same whenever this delivery is rendered. */
+/** 32 hex digits of a delivery that look random to a receiver, and are the same whenever the delivery is rendered. */
 export function randomHexOf(deliveryUuid: string): string {
   return createHash('sha256').update(deliveryUuid).digest('hex').slice(0, 32);
 }
@@ -25,7 +25,7 @@ export function toOffsetTime(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 19)}+00:00`;
 }
 
-/** Keeps the offset a time was given with; `Z` becomes numeric. */
+/** Keeps the offset of a time; `Z` becomes `+00:00`. */
 export function withOffset(time: string): string {
   return time.replace(/[zZ]$/, '+00:00');
 }

@@ -8,7 +8,7 @@ export const pageParameters = z.object({
   per_page: integerParameter(1, 100).default(20),
 });
 
-/** A page larger than allowed is refused, not clipped: a client that asks for 1000 must not believe it has all. */
+/** Refuses a page size above the limit instead of clipping it: a client that requests 1000 must not assume that it has all. */
 export function readPage(values: Parameters, action: string): Page {
   const { page, per_page } = parseParameters(pageParameters, values, action);
   return { number: page, size: per_page, offset: (page - 1) * per_page };

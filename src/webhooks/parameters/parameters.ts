@@ -8,7 +8,7 @@ import { toCall } from '../../http/endpoint.ts';
 
 export type Parameters = Fields;
 
-/** The body wins over the query. */
+/** Parameters in the body override those in the query. */
 export async function readParameters(c: Context): Promise<Parameters> {
   return dropAbsent({ ...c.req.query(), ...(await readBodyFields(toCall(c))) });
 }
@@ -18,7 +18,7 @@ export function dropAbsent(values: Parameters): Parameters {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''));
 }
 
-/** `action` completes "Cannot …". A required parameter that is missing has GitCode's own code for that. */
+/** `action` completes "Cannot …". A missing required parameter has the error code that GitCode uses. */
 export function parseParameters<S extends z.ZodType>(schema: S, values: Parameters, action: string): z.output<S> {
   const parsed = schema.safeParse(values, { error: describeIssue });
   if (parsed.success) return parsed.data;
@@ -34,7 +34,7 @@ export function parseParameters<S extends z.ZodType>(schema: S, values: Paramete
   });
 }
 
-/** The same, and refuses a parameter that the schema does not have: a filter that is ignored gives a wrong answer. */
+/** Parses like `parseParameters`, and refuses unknown parameters: an ignored filter would give a wrong answer. */
 export function parseKnownParameters<S extends z.ZodObject>(
   schema: S,
   values: Parameters,
@@ -48,7 +48,7 @@ export function parseKnownParameters<S extends z.ZodObject>(
   throw new Failure('invalid', `Cannot ${action}: ${shown} is no parameter here, ${choice}`, { field });
 }
 
-/** Throws for any parameter, in a call that takes none. */
+/** Throws if a call without parameters has any. */
 export async function refuseParameters(c: Context, action: string): Promise<void> {
   parseKnownParameters(NO_PARAMETERS, await readParameters(c), action);
 }
@@ -67,7 +67,7 @@ const NAME_OF_TYPE: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** The message of a rule without a message of its own. */
+/** The message for a rule that has none of its own. */
 function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `must be ${NAME_OF_TYPE[issue.expected] ?? issue.expected}`;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
@@ -93,7 +93,7 @@ const FLAG_WORDS = new Map<unknown, boolean>([
   [0, false],
 ]);
 
-/** `true`, `false`, `1` and `0`, as a word, a number or a boolean. */
+/** Accepts `true`, `false`, `1` and `0`, as text, number or boolean. */
 export const flagParameter = z
   .preprocess(
     (value) => FLAG_WORDS.get(typeof value === 'string' ? value.toLowerCase() : value) ?? value,
@@ -111,7 +111,7 @@ export function integerParameter(minimum: number, maximum: number) {
     .openapi({ type: 'integer', minimum, maximum });
 }
 
-/** A number in a path; `field` is what it is called there, `allowed` what it may be. */
+/** Parses a number in a path. `field` is its name, and `allowed` describes the accepted values. */
 export function parseId(text: string, field: string, allowed = 'a whole number'): number {
   if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);
   throw new Failure('invalid', `Parameter type error: ${field} must be ${allowed}, got "${text.slice(0, 100)}"`, {

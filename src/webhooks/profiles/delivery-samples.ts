@@ -1,4 +1,4 @@
-/** Collects each kind of event as each platform sends it, for references. */
+/** Collects samples of each kind of event in each profile, for the API reference. */
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Json } from '../../http/openapi/api-descriptions.ts';
@@ -10,9 +10,9 @@ import { PROFILES } from './profiles.ts';
 export interface DeliverySample {
   readonly kind: EventKind;
   readonly profile: ProfileName;
-  /** The headers of a webhook with the key `secret`, which signs; and those that one has alone that sends its password. */
+  /** The headers of a webhook that signs with the key `secret`, and those that only a webhook with a password has. */
   readonly headers: readonly SampleHeader[];
-  /** The bodies by the name of the golden pair. */
+  /** The bodies, by the name of their golden file. */
   readonly bodies: Readonly<Record<string, Json>>;
 }
 
@@ -20,7 +20,7 @@ export interface SampleHeader {
   readonly name: string;
   readonly sample: string;
   readonly meaning: string;
-  /** Sent with each delivery of a webhook that has a key. */
+  /** Whether every webhook with a key or a password sends the header. */
   readonly isAlways: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { Repository } from '../repositories/repository.ts';
 import { renderChanges, renderPerson, renderProject } from './gitcode-shared.ts';
 import type { RenderContext } from './profile.ts';
 
-/** Where GitLab puts a new card on its board: the middle of the range. */
+/** The position that GitLab gives a new card on its board: the middle of the range. */
 const RELATIVE_POSITION = 1073741823;
 
 export function renderIssue(event: EventOf<'issue'>, { repository, deliveryUuid }: RenderContext): object {
@@ -35,7 +35,7 @@ export function renderIssue(event: EventOf<'issue'>, { repository, deliveryUuid 
   };
 }
 
-/** An issue as a comment's body holds it. */
+/** Renders an issue within the body of a comment. */
 export function renderNotedIssue(issue: Issue, repository: Repository): object {
   return {
     ...renderIssueFields(issue, repository),
@@ -73,7 +73,7 @@ function renderIssueFields(issue: Issue, repository: Repository): object {
   };
 }
 
-/** The long form that only an issue's author has. */
+/** Renders a person in the long form that only the author of an issue has. */
 function renderAuthor(person: Person): object {
   return {
     id: person.id,
@@ -110,7 +110,7 @@ function listCreatedFields(issue: Issue, repository: Repository): Record<string,
   };
 }
 
-/** Labels have GitLab's shape. */
+/** Renders labels in GitLab's format. */
 export function renderLabels(labelled: Pick<Issue, 'labels' | 'created_at'>, repository: Repository): object[] {
   return labelled.labels.map((label) => ({
     id: label.id,

@@ -48,7 +48,7 @@ export function renderMergeRequest(
   };
 }
 
-/** A merge request as a comment's body holds it. */
+/** Renders a merge request within the body of a comment. */
 export function renderNotedMergeRequest(request: MergeRequest, repository: Repository): object {
   return { ...renderMergeRequestFields(request, repository), action: 'open' };
 }

@@ -24,7 +24,7 @@ export function renderProject(repository: Repository): object {
   };
 }
 
-/** The shorter form, under `repository`. */
+/** Renders the shorter form of a project, for the key `repository`. */
 export function renderBasicProject(repository: Repository): object {
   return {
     name: repository.name,
@@ -63,7 +63,7 @@ export function renderCommit(commit: Commit, repository: Repository): object {
 
 type Changes = Record<string, { readonly previous?: unknown; readonly current?: unknown }>;
 
-/** `current` and `previous` of every named field; a creation has all of them with nothing before. */
+/** `current` and `previous` of every changed field; for a creation all fields, with nothing before. */
 export function renderChanges(given: Changes, created: Record<string, unknown> | undefined): object {
   const all: Changes = {
     ...Object.fromEntries(Object.entries(created ?? {}).map(([name, current]) => [name, { current }])),

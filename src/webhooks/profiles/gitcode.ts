@@ -1,4 +1,4 @@
-/** Renders deliveries as GitCode sends them: headers, bodies of GitLab's shape, a signature of GitHub's. */
+/** Renders deliveries as GitCode sends them: its own headers, bodies like GitLab's, and a signature like GitHub's. */
 import type { Event, ReferenceEvent } from '../events/event.ts';
 import { countCommits, isZeroSha, listCommits, shortRef } from '../events/event.ts';
 import type { EventKind } from '../events/event-kind.ts';
@@ -10,7 +10,7 @@ import { renderBasicProject, renderCommit, renderProject } from './gitcode-share
 import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { signBody, standardHeaders } from './signature.ts';
 
-/** GitLab, GitCode and Gitee use the same words. */
+/** The names of events in headers, which GitLab, GitCode and Gitee share. */
 export const EVENT_HEADER_OF: Record<EventKind, string> = {
   push: 'Push Hook',
   tag_push: 'Tag Push Hook',
@@ -90,7 +90,7 @@ function renderReference(event: ReferenceEvent, context: RenderContext): object 
   };
 }
 
-/** The commit to check out; null when the reference is gone. */
+/** The commit to check out; null if the reference was deleted. */
 export function findCheckout(event: ReferenceEvent): string | null {
   if (isZeroSha(event.after)) return null;
   return event.kind === 'tag_push' ? (event.checkout ?? event.after) : event.after;

@@ -1,6 +1,6 @@
 /**
- * Renders deliveries as Gitee sends them, with a signature over the time in headers and body. The stored body leaves these three
- * fields out; every attempt appends its own.
+ * Renders deliveries as Gitee sends them, with a signature over the time in headers and body. The stored body has no `password`, `sign`
+ * and `timestamp`; every attempt appends its own.
  */
 import type { Event, EventOf, ReferenceEvent } from '../events/event.ts';
 import { countCommits, isZeroSha, listCommits } from '../events/event.ts';
@@ -55,7 +55,7 @@ function proveSender({ encryptionType, secrets, timestampMs }: Attempt): { passw
   return { password: '', sign: signTimestamp(secrets.current, timestampMs) };
 }
 
-/** The stored body is a JSON object: its closing brace makes room for the three fields. */
+/** Inserts the three fields before the closing brace of the stored body, which is a JSON object. */
 function appendProof(attempt: Attempt): Uint8Array {
   const proof = JSON.stringify({ ...proveSender(attempt), timestamp: String(attempt.timestampMs) });
   return Buffer.concat([attempt.body.subarray(0, -1), Buffer.from(`,${proof.slice(1)}`)]);

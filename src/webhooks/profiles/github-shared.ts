@@ -59,7 +59,7 @@ export function renderCommit(commit: Commit, repository: Repository): object {
   };
 }
 
-/** An optional key that was not there is undefined here. */
+/** Makes optional keys required, with `undefined` for an absent one. */
 type Loose<T> = { readonly [K in keyof T]: T[K] | (undefined extends T[K] ? undefined : never) };
 
 export function renderIssue(issue: Loose<Issue>, repository: Repository): object {

@@ -29,7 +29,7 @@ export const github: Profile = {
   }),
 };
 
-/** GitHub has no password mode: whatever the secret is, it signs. */
+/** Signs whatever `encryption_type` is, since GitHub has no password mode. */
 function authenticate({ secrets, body }: Attempt): Record<string, string> {
   if (secrets.current === null) return {};
   return {
@@ -52,7 +52,7 @@ function nameEvent({ eventKind, body }: Attempt): string {
   }
 }
 
-/** A comment's name depends on what it is on, which is known from its body. */
+/** Whether a comment is on a commit, which only its body shows. The event name depends on that. */
 function isOnCommit(body: Uint8Array): boolean {
   return !('issue' in (JSON.parse(Buffer.from(body).toString('utf8')) as object));
 }
@@ -122,7 +122,7 @@ function renderNote(event: EventOf<'note'>, repository: Repository): object {
   }
 }
 
-/** Renders a pull request as GitHub does: as an issue with a pull request. */
+/** Renders a pull request within a comment as GitHub does: as an issue with a `pull_request`. */
 function renderIssueOfRequest(
   request: EventOf<'merge_request'>['merge_request'],
   repository: Repository,

@@ -1,6 +1,6 @@
 /**
- * Renders deliveries as GitLab sends them, with `X-Gitlab-Token`. Its bodies are those of GitCode with `title` on commits and
- * without a tail.
+ * Renders deliveries as GitLab sends them, with `X-Gitlab-Token`. The bodies are those of GitCode, with a `title` for commits and without
+ * the fields that GitCode adds.
  */
 import type { Event, EventOf, Person } from '../events/event.ts';
 import { EVENT_HEADER_OF, gitcode } from './gitcode.ts';
@@ -23,7 +23,7 @@ export const gitlab: Profile = {
   }),
 };
 
-/** GitLab has a token in clear, and since version 19 the signature of Standard Webhooks, which every profile sends. */
+/** GitLab has a plain token, and since version 19 a Standard Webhooks signature, which every profile sends. */
 function authenticate({ encryptionType, secrets }: Attempt): Record<string, string> {
   if (encryptionType === 1 || secrets.current === null) return {};
   return { 'X-Gitlab-Token': secrets.current.toString('latin1') };
@@ -70,7 +70,7 @@ function withoutKeys(body: object, keys: ReadonlySet<string>): Record<string, un
   return Object.fromEntries(Object.entries(body).filter(([key]) => !keys.has(key)));
 }
 
-/** Where GitCode has an empty text or object, GitLab has null or no key at all, and receivers test for that. */
+/** Where GitCode has an empty text or object, GitLab has null or no key, and receivers check for that. */
 function nullIfEmptyAvatar(key: string, value: unknown): unknown {
   return (key === 'avatar_url' || key === 'user_avatar') && value === '' ? null : value;
 }
@@ -98,7 +98,7 @@ const ADDED_ATTRIBUTES = new Set(['update_reason', 'act', 'act_desc', 'need_appr
 
 function renderMergeRequest(event: EventOf<'merge_request'>, kept: Record<string, unknown>): object {
   const { merge_request: _, object_attributes, ...rest } = kept;
-  // `oldrev` says that new commits came: receivers test whether it is there (Jenkins builds when it is).
+  // `oldrev` means that there are new commits: receivers test for the key (Jenkins then builds).
   const absent = event.previous_head === undefined ? [...ADDED_ATTRIBUTES, 'oldrev'] : ADDED_ATTRIBUTES;
   return {
     ...rest,
@@ -107,7 +107,7 @@ function renderMergeRequest(event: EventOf<'merge_request'>, kept: Record<string
   };
 }
 
-/** GitLab leaves out a role that no person has. */
+/** Lists people by role; GitLab leaves out a role without people. */
 function listPeople(people: Readonly<Record<string, readonly Person[]>>): object {
   const named = Object.entries(people).filter(([, list]) => list.length > 0);
   return Object.fromEntries(named.map(([role, list]) => [role, list.map(renderPerson)]));

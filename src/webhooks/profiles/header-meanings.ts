@@ -1,4 +1,4 @@
-/** Describes for references what each header of a delivery holds. */
+/** Describes each header of a delivery, for the API reference. */
 
 const ID = 'ID of the delivery, the same at every retry and redelivery.';
 const EVENT = 'Kind of the event. It decides how the body is read.';

@@ -1,14 +1,14 @@
-/** Declares a profile: how headers and body of a delivery are written for one platform. */
+/** Declares a profile: the format of the headers and the body of a delivery for one code host. */
 import type { Event } from '../events/event.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptionType, HookSecrets } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
 
-/** A body is rendered from this, beside its event. */
+/** The input of a body besides its event. */
 export interface RenderContext {
   readonly repository: Repository;
   readonly hookId: number;
-  /** Names this delivery to its receiver, through every retry and redelivery. */
+  /** Identifies the delivery to its receiver, the same at every retry and redelivery. */
   readonly deliveryUuid: string;
   readonly nowMs: number;
 }
@@ -21,18 +21,18 @@ export interface Attempt {
   readonly eventKind: EventKind;
   readonly deliveryUuid: string;
   readonly body: Uint8Array;
-  /** This attempt is made at this time. */
+  /** The time of this attempt. */
   readonly timestampMs: number;
 }
 
 /** The headers and bodies of one code host. */
 export interface Profile {
-  /** Whether a header holds the password of `encryption_type` 0 as it is. */
+  /** Whether a header has the password in plain text with `encryption_type` 0. */
   readonly sendsPassword: boolean;
-  /** The body, made once and stored; every attempt sends these bytes. Holds no secret. */
+  /** Renders the body once, to be stored. Every attempt sends these bytes, to which only `complete` may add. Contains no secret. */
   render(event: Event, context: RenderContext): Uint8Array;
   headers(attempt: Attempt): Record<string, string>;
-  /** Returns the bytes as this attempt sends them, where a code host puts a password or a time into the body. */
+  /** Returns the bytes of this attempt, for a code host that also has a password or a time in the body. */
   complete?(attempt: Attempt): Uint8Array;
 }
 

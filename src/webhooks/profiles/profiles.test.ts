@@ -57,9 +57,9 @@ test('github has before and after when new commits came, and only then', () => {
   }
 });
 
-/** Free texts, which both platforms send empty too. */
+/** Free texts, which may be empty on both code hosts. */
 const FREE_TEXTS = ['description', 'body', 'email', 'user_email', 'message', 'note', 'color'];
-/** GitLab has null for a missing picture; GitHub has an address always, so that its receivers do not expect null. */
+/** GitLab has null for a missing avatar. GitHub always has an address, so its receivers do not expect null. */
 const MAY_BE_EMPTY = { gitlab: new Set(FREE_TEXTS), github: new Set([...FREE_TEXTS, 'avatar_url']) };
 
 /** Keys whose value is an empty text or object, where a receiver may test for null. */
@@ -79,7 +79,7 @@ for (const profile of ['gitlab', 'github'] as const)
       assert.deepEqual(empty, []);
     });
 
-/** The event without avatars, no message, and nothing that a host need not tell. */
+/** The event without avatars, messages and all other optional fields. */
 function withoutOptional(input: EventInput): Event {
   const text = JSON.stringify(input, (key, value) => (key === 'avatar_url' || key === 'base_ref' ? undefined : value));
   return eventSchema.parse({ ...JSON.parse(text), message: '', previous_head: undefined });

@@ -3,19 +3,19 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 import type { HookSecrets } from '../hooks/hook.ts';
 import type { Attempt } from './profile.ts';
 
-/** `sha256=` and the lower-case hex HMAC-SHA256 of the bytes as they are sent, as GitHub and GitCode do. */
+/** Signs like GitHub and GitCode: `sha256=` and the lower-case hex HMAC-SHA256 of the bytes as sent. */
 export function signBody(key: Uint8Array, body: Uint8Array, algorithm: 'sha256' | 'sha1' = 'sha256'): string {
   return `${algorithm}=${createHmac(algorithm, readyKey(key)).update(body).digest('hex')}`;
 }
 
-/** Gitee signs the time, not the body: base64 HMAC-SHA256 of `<milliseconds>\n<secret>`. */
+/** Signs like Gitee, the time and not the body: base64 HMAC-SHA256 of `<milliseconds>\n<secret>`. */
 export function signTimestamp(secret: Uint8Array, timestampMs: number): string {
   return createHmac('sha256', readyKey(secret)).update(`${timestampMs}\n`).update(secret).digest('base64');
 }
 
 /**
- * The headers of the Standard Webhooks specification 1.0. There is one signature for each key that is valid now, so that
- * a receiver may hold either while the key is being changed.
+ * The headers of the Standard Webhooks specification 1.0. There is one signature for each valid key, so that a receiver may use either
+ * while the key is being changed.
  */
 export function standardHeaders(attempt: Attempt): Record<string, string> {
   const seconds = String(Math.floor(attempt.timestampMs / 1000));
@@ -30,7 +30,7 @@ export function standardHeaders(attempt: Attempt): Record<string, string> {
   };
 }
 
-/** Compares in a time that does not depend on where they differ. */
+/** Compares in constant time. */
 export function isSameSignature(expected: Buffer, given: Buffer): boolean {
   return expected.length === given.length && timingSafeEqual(expected, given);
 }
@@ -41,13 +41,13 @@ function listSecrets({ current, previous }: HookSecrets): Buffer[] {
 
 const STANDARD_PREFIX = 'whsec_';
 
-/** A key written as `whsec_<base64>` stands for the bytes behind it, any other text for its own bytes. */
+/** The bytes of a key: decoded from base64 after the prefix `whsec_`, else the UTF-8 bytes of the text. */
 export function standardKey(secret: Buffer): Buffer {
   const text = secret.toString('utf8');
   return text.startsWith(STANDARD_PREFIX) ? Buffer.from(text.slice(STANDARD_PREFIX.length), 'base64') : secret;
 }
 
-// node:crypto takes longer to take in raw bytes than to sign a body with them, so it does it once for a secret in use.
+// Caches of key objects: node:crypto takes longer to import raw bytes than to sign a body with them.
 const readyKeys = new WeakMap<Uint8Array, KeyObject>();
 const readyStandardKeys = new WeakMap<Uint8Array, KeyObject>();
 

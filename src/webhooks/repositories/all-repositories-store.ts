@@ -10,7 +10,7 @@ const repositoriesAfterSql = statement<RepositoryRow>(
 
 export interface RepositoriesQuery {
   readonly afterId: number;
-  /** All when undefined. */
+  /** Undefined: of all owners. */
   readonly ownerId: string | undefined;
   readonly limit: number;
 }

@@ -1,4 +1,4 @@
-/** Creates a repository: its name, its owner, and how many an owner may have. */
+/** Creates a repository, after checking its name, its owner and the limit of the owner. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
@@ -45,7 +45,7 @@ export interface CreateRepositoryDependencies {
   readonly world: World;
   readonly baseUrl: string;
   readonly auditChange: AuditChange;
-  /** How many a person or an organization may have. */
+  /** How many repositories a person or an organization may have. */
   readonly repositoriesPerOwner: number;
 }
 
@@ -54,7 +54,7 @@ export interface NewRepositoryPlace {
   readonly actor: Actor;
 }
 
-/** Throws `conflict` when the owner has one of that path, or as many as an owner may have. */
+/** Throws `conflict` if the owner has a repository of that path, or as many as allowed. */
 export async function createRepository(
   dependencies: CreateRepositoryDependencies,
   { owner, actor }: NewRepositoryPlace,
@@ -97,7 +97,7 @@ function refuseMore({ login }: Owner, maximum: number): Failure {
   );
 }
 
-/** A name may be anything; the path made from it may not. */
+/** Takes the path from the name if none is given. A name may be any text, but a path may not. */
 function parsePath(name: string): string {
   const parsed = pathText.safeParse(name.replace(/\s+/g, '-'));
   if (parsed.success) return parsed.data;

@@ -1,4 +1,4 @@
-/** What reaches a repository that is deleted at that moment. */
+/** Requests for a repository that is deleted at the same time. */
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { startManagement, withDoors } from '../../../test/support/webhooks/webhook-management.ts';
@@ -12,7 +12,7 @@ import { removeRepositoryOnce } from './repository-store.ts';
 const countEventsSql = statement<{ count: number }>('test-count-events', 'SELECT COUNT(*) AS count FROM events');
 const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
 
-withDoors('a hook of a repository that is gone by now is refused as unknown, not as a conflict', async (server) => {
+withDoors('a hook of a repository that was just deleted is refused as unknown, not as a conflict', async (server) => {
   const repository = await server.management.access.find('grace', 'doors');
   assert.equal((await server.call('DELETE', '/repos/grace/doors')).status, 204);
   await assert.rejects(
@@ -25,7 +25,7 @@ withDoors('a hook of a repository that is gone by now is refused as unknown, not
 });
 
 withDoors(
-  'an event of a repository that is gone by now is refused and not stored, those beside it are',
+  'an event of a repository that was deleted meanwhile is refused and not stored, other events of its batch are',
   async (server, store) => {
     const { intake, access } = server.management;
     const gone = await access.find('grace', 'doors');
@@ -82,9 +82,9 @@ const fillKeysSql = statement(
 );
 
 interface Deletion {
-  /** Rows that each write changed. */
+  /** The number of rows that each write changed. */
   readonly rowsOfWrites: number[];
-  /** Events that were left for the transaction that deletes the repository. */
+  /** The number of events that were left for the transaction that deletes the repository. */
   leftEvents: number;
 }
 

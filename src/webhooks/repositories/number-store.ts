@@ -7,7 +7,7 @@ const takeNumberSql = statement<{ value: number }>(
    ON CONFLICT (name) DO UPDATE SET value = webhook_numbers.value + 1 RETURNING value`,
 );
 
-/** The next of the small numbers that clients see as `id`; an unused number leaves a gap. */
+/** Takes the next of the small numbers that clients see as `id`; a number that is not used leaves a gap. */
 export async function nextNumber(store: Store, name: 'repository' | 'hook'): Promise<number> {
   const [row] = await store.write(takeNumberSql, [name]);
   return row?.value ?? 0;

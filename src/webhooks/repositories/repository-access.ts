@@ -8,11 +8,11 @@ import { findRepositoryByPath } from './repository-store.ts';
 type Caller = Pick<Identity, 'userId' | 'isAdmin' | 'repositories'> & Partial<Pick<Identity, 'login' | 'clientId'>>;
 
 export interface RepositoryAccess {
-  /** 404 when it does not exist or the caller may not see it, 403 when the caller may see but not administer it. */
+  /** Throws 404 if it does not exist or the caller may not see it, and 403 if the caller may see but not administer it. */
   findAdministered(caller: Caller, owner: string, path: string): Promise<Repository>;
-  /** A public repository is visible to all. */
+  /** Throws 404 if it does not exist or the caller may not see it. A public repository is visible to all. */
   findVisible(caller: Caller, owner: string, path: string): Promise<Repository>;
-  /** Finds a repository for callers that prove themselves otherwise, like a bridge or an operator on the command line. */
+  /** Finds a repository without a check, for callers that are authenticated in another way: a bridge, or the command line. */
   find(owner: string, path: string): Promise<Repository>;
 }
 
@@ -60,21 +60,21 @@ export function createRepositoryCheck(store: Store, owners: Owners): FindUnknown
 }
 
 /**
- * The owner who is the caller: the check of the token has just read that account. The login of an application that acts
- * for itself is its client id, which is no account.
+ * Returns the caller as the owner if the login matches, without a look-up: the check of the token has just read that account. The login
+ * of an application that acts for itself is its client id, which is no account.
  */
 function findOwnAccount(caller: Caller | undefined, login: string): Pick<Owner, 'kind' | 'id' | 'login'> | undefined {
   if (caller?.login !== login || caller.userId === caller.clientId) return undefined;
   return { kind: 'user', id: caller.userId, login };
 }
 
-/** Decided before anything is looked up, so that the answer tells nothing of other repositories. */
+/** Checked before any look-up, so that the answer reveals nothing about other repositories. */
 function checkLimit({ repositories }: Caller, owner: string, path: string): void {
   if (repositories !== undefined && !repositories.includes(`${owner}/${path}`.toLowerCase()))
     throw refuseLimited(repositories);
 }
 
-/** Throws if the token is limited to repositories: the operation concerns no single one. */
+/** Throws if the token is limited to repositories, for an operation that does not concern a single repository. */
 export function checkUnlimited({ repositories }: Pick<Identity, 'repositories'>): void {
   if (repositories !== undefined) throw refuseLimited(repositories);
 }
@@ -83,7 +83,7 @@ function refuseLimited(repositories: readonly string[]): Failure {
   return new Failure('forbidden', `Forbidden: the token is limited to ${repositories.join(', ')}`);
 }
 
-/** Throws 404 for a write that belongs to a repository which was deleted after it was found. */
+/** Throws 404 if a write fails because its repository was deleted after it was found. */
 export async function refuseDeleted<T>({ ownerLogin, path }: Repository, write: Promise<T>): Promise<T> {
   try {
     return await write;
@@ -92,7 +92,7 @@ export async function refuseDeleted<T>({ ownerLogin, path }: Repository, write: 
   }
 }
 
-/** The error code is spelt as GitCode spells it. */
+/** The error code has GitCode's spelling. */
 export function refuseUnknown(owner: string, path: string): Failure {
   return new Failure('not_found', `Project not found:${owner}/${path}`, { errorCodeName: 'UN_KNOW' });
 }

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { fullNameOf, type Repository } from './repository.ts';
 
-/** A repository in GitCode's format; what only a code host counts is zero. */
+/** A repository in GitCode's format; counts that only a code host has are zero. */
 export const repositoryJson = z
   .object({
     id: z.int(),

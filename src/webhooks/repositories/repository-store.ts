@@ -56,13 +56,13 @@ const hooksOfRepositorySql = statement<{ id: number }>(
   'hook-ids-of-repository',
   'SELECT id FROM hooks WHERE repository_id = $1 ORDER BY id',
 );
-// The unique key contains `path_key`, so this takes the lock of a deletion, for which events, hooks and bridges under way are
-// waited for: each of them holds a share of the row by its foreign key. Hook queues are locked only after it, as by the intake.
+// Locks the row like a deletion, since a unique key contains `path_key`: it waits for transactions that insert events, hooks and
+// bridges, which lock the row for their foreign keys. Hook queues are locked only after it, as in the intake.
 const lockRepositorySql = statement<{ id: number }>(
   'lock-repository',
   "UPDATE repositories SET path_key = path_key || '/deleted' WHERE id = $1 RETURNING id",
 );
-// The lock is held until the commit; the row is as it was before.
+// Restores the row; the lock is held until the commit.
 const unlockRepositorySql = statement(
   'unlock-repository',
   "UPDATE repositories SET path_key = REPLACE(path_key, '/deleted', '') WHERE id = $1",
@@ -84,10 +84,10 @@ interface InsertInput {
   readonly statements: readonly BoundStatement[];
 }
 
-/** `taken`: the owner has one of that path, in whatever case. `full`: the owner has as many as an owner may have. */
+/** `taken`: the owner has a repository of that path, in any case of letters. `full`: the owner has as many as allowed. */
 export type InsertOutcome = 'inserted' | 'taken' | 'full';
 
-/** Counts and inserts in one transaction: two creations at once cannot both take the last place. */
+/** Counts and inserts in one transaction, so that two concurrent creations cannot exceed the limit. */
 export const insertRepositoryOnce: Procedure<InsertInput, InsertOutcome> = procedure(
   import.meta.url,
   'insertRepositoryOnce',
@@ -110,7 +110,7 @@ interface RemovalInput {
 
 type RemovalOutcome = 'removed' | 'absent' | 'other hooks';
 
-/** Removes a repository. Only one of two removals at once finds it. Nothing changes if its hooks are not those of the input. */
+/** Removes a repository. Of two concurrent removals only one finds it. Nothing changes if its hooks are not those of the input. */
 export const removeRepositoryOnce: Procedure<RemovalInput, RemovalOutcome> = conditionalProcedure(
   import.meta.url,
   'removeRepositoryOnce',
@@ -121,7 +121,7 @@ export const removeRepositoryOnce: Procedure<RemovalInput, RemovalOutcome> = con
       await transaction.run(unlockRepositorySql, [id]);
       return 'other hooks';
     }
-    // Hooks, the last events and bridge secrets go with it by their foreign keys.
+    // Its hooks, its last events and its bridge secrets are deleted by their foreign keys.
     const deletion = { statement: deleteRepositorySql, parameters: [id] };
     await transaction.runAll([...[...ofHooks.values()].flat(), ...statements, deletion]);
     return 'removed';
@@ -133,7 +133,7 @@ export interface RemovalStatements {
   readonly statements: readonly BoundStatement[];
 }
 
-/** `maximum`: how many the owner may have. `statements` commit with it. */
+/** `maximum`: how many repositories the owner may have. `statements` commit in the same transaction. */
 export async function insertRepository(
   store: Store,
   repository: Repository,
@@ -167,7 +167,10 @@ export async function countRepositoriesOfOwner(store: Store, ownerId: string): P
   return (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0;
 }
 
-/** Deletes a repository with its hooks, and events that are left. `ofHook` returns the other changes for each hook; `statements` commit together with it. */
+/**
+ * Deletes a repository with its hooks and the events that are left. `ofHook` returns the other changes for each hook; `statements` commit
+ * in the same transaction.
+ */
 export async function removeRepository(
   store: Store,
   id: number,
@@ -185,9 +188,9 @@ export async function removeRepository(
 const MAX_FORGOTTEN_KEYS = 100;
 
 /**
- * Deletes some idempotency keys; the others expire within a day, and no other repository gets this id. Each key by itself: an
- * intake that is under way locks several of them, and hook queues after them, so a transaction that locks more than one and the
- * intake might wait for each other.
+ * Deletes some idempotency keys; the others expire within a day, and no other repository gets this id. Each key is deleted in its own
+ * transaction: a commit of the intake locks several keys and then hook queues, and could deadlock with a transaction that locks more
+ * than one.
  */
 async function forgetKeys(store: Store, repositoryId: number): Promise<void> {
   const rows = await store.read(keysOfRepositorySql, [repositoryId, MAX_FORGOTTEN_KEYS]);

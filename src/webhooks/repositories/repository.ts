@@ -1,16 +1,16 @@
-/** Defines a repository that owns hooks, and its full name. It lives on some code host; this service stands beside it. */
+/** Defines a repository that owns hooks, and its full name. Its code is on some code host; this service only sends its events. */
 export interface Repository {
   readonly id: number;
   readonly ownerKind: 'user' | 'organization';
   readonly ownerId: string;
   readonly ownerLogin: string;
-  /** Shown to people; `path` is what addresses it. */
+  /** The name shown to people; `path` is part of its address. */
   readonly name: string;
   readonly path: string;
   readonly description: string;
   readonly isPrivate: boolean;
   readonly defaultBranch: string;
-  /** Where people see it, and where git fetches it. */
+  /** The address of its page for people, and the addresses from which git fetches it. */
   readonly webUrl: string;
   readonly httpUrl: string;
   readonly sshUrl: string;
@@ -22,7 +22,7 @@ export function fullNameOf(repository: Pick<Repository, 'ownerLogin' | 'path'>):
   return `${repository.ownerLogin}/${repository.path}`;
 }
 
-/** `name`: OWNER/NAME, in any case. */
+/** Whether `name` (OWNER/NAME, in any case of letters) is this repository. */
 export function isFullNameOf(repository: Pick<Repository, 'ownerLogin' | 'path'>, name: string | undefined): boolean {
   return fullNameOf(repository).toLowerCase() === name?.toLowerCase();
 }

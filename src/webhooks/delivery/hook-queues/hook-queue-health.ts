@@ -1,6 +1,6 @@
 /**
- * Changes health and breaker of a hook queue in memory, which belong to one generation of its row. `hook-queue.ts` says at which
- * events. Only the functions of this file change them.
+ * Changes health and breaker of a hook queue in memory, and resets them in a new generation: after a release, a move or a recovery.
+ * `hook-queue.ts` lists the events that change them. Only the functions of this file do so.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
@@ -24,7 +24,7 @@ export interface HookQueueHealth {
 
 type WritableHealth = { -readonly [Field in keyof HookQueueHealth]: HookQueueHealth[Field] };
 
-/** They are read-only outside this file. */
+/** Health and breaker are read-only outside this file. */
 function toWritable(hookQueue: HookQueueHealth): WritableHealth {
   return hookQueue;
 }
@@ -46,12 +46,12 @@ function readBreaker(row: DueHookQueue): Breaker {
   });
 }
 
-/** Its row has a later generation: it was released or moved, or has recovered, and its failures and its pause with that. */
+/** The row has a later generation: the hook was released, was moved or has recovered. Takes failures and pause from the row. */
 export function renewHealth(hookQueue: HookQueueHealth, row: DueHookQueue): void {
   Object.assign(toWritable(hookQueue), readHealth(row));
 }
 
-/** The same, before a scan has found the row. */
+/** The generation has risen, and no scan has found the row yet. Begins without failures, with a closed breaker. */
 export function forgetHealth(hookQueue: HookQueueHealth, generation: number): void {
   Object.assign(toWritable(hookQueue), { generation, health: HEALTHY, breaker: CLOSED_BREAKER });
 }

@@ -1,4 +1,4 @@
-/** A hook queue is held, put to rest and woken while others change it at the same time. */
+/** A hook queue is held, put to sleep and woken while others change it at the same time. */
 import assert from 'node:assert/strict';
 import { waitUntil } from '../../../../test/support/basics/wait-until.ts';
 import { startReceiver } from '../../../../test/support/network/receiver.ts';
@@ -46,7 +46,7 @@ forEachEngine('a hook that is enabled while a worker is about to hold it is not 
   assert.equal(await Promise.race([held, sent]), 'succeeded');
 });
 
-forEachEngine('a hook that was disabled behind our back is held, and one that is gone is cancelled', async (store) => {
+forEachEngine('a hook that another process disabled is held, and one that it deleted is cancelled', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
@@ -66,7 +66,7 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
   assert.equal(receiver.received.length, 0);
 });
 
-forEachEngine('what is enqueued while its hook queue is looked into is found without another look', async (store) => {
+forEachEngine('a delivery that is enqueued while its queue is read is found without another scan', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
@@ -75,7 +75,7 @@ forEachEngine('what is enqueued while its hook queue is looked into is found wit
   let looks = 0;
   const read: Store['read'] = async (asked, parameters) => {
     if (asked.name === 'endpoint-due') looks += 1;
-    // The poll would find it too, some time later.
+    // A later scan would find the delivery too.
     return asked.name === 'endpoint-due' && second !== undefined ? [] : await store.read(asked, parameters);
   };
   const readAll: Store['readAll'] = async (asked) => {
@@ -94,7 +94,7 @@ forEachEngine('what is enqueued while its hook queue is looked into is found wit
   assert.ok(looks > 0);
 });
 
-forEachEngine('what is stored while its hook queue is looked into is not sent again', async (store) => {
+forEachEngine('a delivery whose result is stored while its hook queue is read is not sent again', async (store) => {
   const isAnswered = Promise.withResolvers<void>();
   await using receiver = await startReceiver((_, response) => void isAnswered.promise.then(() => response.end('ok')));
   const { url } = receiver;
@@ -107,7 +107,7 @@ forEachEngine('what is stored while its hook queue is looked into is not sent ag
     if (second !== undefined && ids.includes(first) && ids.includes(second)) {
       isAnswered.resolve();
       assert.equal((await waitForDelivery(store, first)).state, 'succeeded');
-      // The worker has the answer of its commit before this one.
+      // The worker gets the answer of its commit before that of this read.
       await readDelivery(store, first);
     }
     return found;
@@ -121,7 +121,7 @@ forEachEngine('what is stored while its hook queue is looked into is not sent ag
   assert.equal(receiver.received.length, 2);
 });
 
-forEachEngine('a hook queue with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
+forEachEngine('a hook queue with nothing left is put to sleep, and wakes for later enqueues', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
@@ -153,7 +153,7 @@ forEachEngine('a worker that is busy all the time sees what another process has 
   await enqueueTestDelivery(store, { hookId: 1, url: slow.url });
   worker.wake();
   await slow.waitFor(1);
-  // Its hook queue is in memory, so no wake asks for a scan.
+  // Its hook queue is in memory, so a wake requests no scan.
   const waking = setInterval(() => worker.wake([1]), 1);
   try {
     const id = await enqueueTestDelivery(store, { hookId: 2, url: receiver.url });
@@ -207,7 +207,7 @@ forEachEngine('a retry does not wait for another attempt of its hook that takes 
   const failing = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.wake([1]);
   await waitForDelivery(store, failing, ({ attempts }) => attempts === 1);
-  // Its time has come; as in life, its row alone shows that.
+  // The retry becomes due, which only its row shows.
   await store.write(statement('test-due', 'UPDATE deliveries SET due_at_ms = 0 WHERE id = $1'), [failing]);
   assert.equal((await waitForDelivery(store, failing)).state, 'succeeded');
   assert.equal((await readDelivery(store, slow)).attempts, 0, 'it is still under way');

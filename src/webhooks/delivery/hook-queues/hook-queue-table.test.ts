@@ -38,7 +38,7 @@ test("the stored result of a manual attempt leaves the worker's own attempt of t
   assert.deepEqual([hookQueue.deliveryIds.size, table.uncommitted], [1, 0]);
 });
 
-test('a hook queue whose hook has moved to another origin makes room for that of the new origin', () => {
+test('a hook queue whose hook has moved to another origin drains before that of the new origin is created', () => {
   const table = createHookQueueTable(realWorld);
   const hookQueue = ensureHookQueue(table, DUE)!;
   for (const id of [7, 8]) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 10 });
@@ -85,7 +85,7 @@ test('hook queues with more that is due take turns when they are read', () => {
   );
 });
 
-test('hook queues of which enough waits are looked at no more until they are picked from', (t) => {
+test('hook queues with enough waiting deliveries are not checked again until one is picked', (t) => {
   const table = createHookQueueTable(realWorld);
   for (let hookId = 1; hookId <= 10_000; hookId += 1) {
     const owner_id = `owner-${hookId % 10}`;

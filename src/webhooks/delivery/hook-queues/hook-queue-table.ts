@@ -1,6 +1,6 @@
 /**
- * Keeps the hook queues that a worker has in memory, and returns what has to be stored of their changes. Every stage of the
- * worker reads and changes this table by the functions of this file. After a crash all of it is read again from
+ * Keeps the hook queues that a worker has in memory, and returns those of their changes that have to be stored. Every stage of the
+ * worker reads and changes this table with the functions of this file. After a crash the whole table is read again from
  * `endpoint_queue` and `deliveries`.
  */
 import type { World } from '../../../world.ts';
@@ -31,11 +31,11 @@ import {
 } from './hook-queue.ts';
 import { advanceHook, renewHealth } from './hook-queue-health.ts';
 
-/** With fewer waiting deliveries of a lane than this, more are read for a hook queue. */
+/** While fewer deliveries of a lane than this wait in memory, more are read. */
 export const REFILL_BELOW = 16;
 /** A hook queue stays in memory for this long after its last delivery: putting it to sleep and finding it again would cost more. */
 export const LINGER_MS = 2000;
-/** The same while more hook queues than this are in memory: a scan finds the rows of all that do not sleep. */
+/** With more hook queues than this in memory, each stays for `SHORT_LINGER_MS`: every scan reads the rows of all that do not sleep. */
 const MAX_LINGERING = 256;
 const SHORT_LINGER_MS = 250;
 
@@ -43,13 +43,13 @@ export interface HookQueueTable {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
   /** Hook queues in memory by the id of their hook. */
   readonly hookQueues: Map<number, HookQueue>;
-  /** Hooks whose queues have left the memory since the last scan began. */
+  /** Hooks whose queues were removed from memory since the last scan began. */
   readonly forgotten: Set<number>;
   readonly index: HookQueueIndex;
   readonly room: OwnerRoom;
   /** How many hook queues each owner has in memory. */
   readonly countByOwner: Map<string, number>;
-  /** When a due hook queue of the owner last found no room; monotonic. */
+  /** When a due hook queue of the owner was last refused for lack of room; monotonic. */
   readonly refusedAtMs: Map<string, number>;
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
@@ -93,7 +93,7 @@ function listSome(
   return found;
 }
 
-/** Whether the row has changed since it was taken into memory, or is not there and may be taken. */
+/** Whether the row has changed since it was read into memory, or is not in memory and has room there. */
 export function isNews(table: HookQueueTable, { hook_id, owner_id, version }: DueHookQueue): boolean {
   const found = table.hookQueues.get(hook_id);
   return found === undefined ? hasRoom(table, owner_id) : found.version < version;
@@ -105,8 +105,8 @@ export function hasRoom({ countByOwner, room }: HookQueueTable, ownerId: string)
 }
 
 /**
- * Finds or creates the hook queue of a due row. Undefined while the one in memory drains, as does one of another origin or of an
- * earlier lease, and while its owner has too many.
+ * Finds or creates the hook queue of a due row. Undefined while the one in memory drains, and while its owner has too many. One that
+ * has another origin or is of an earlier lease begins to drain.
  */
 export function ensureHookQueue(table: HookQueueTable, row: DueHookQueue): HookQueue | undefined {
   const { hookQueues, world } = table;
@@ -134,7 +134,7 @@ export function followOwnVersion({ hookQueues, world }: HookQueueTable, hookId: 
   if (found !== undefined) followVersion(found, version, world.monotonicMs());
 }
 
-/** Something was enqueued to the hook. False when its hook queue is not in memory. */
+/** Records that a delivery was enqueued to the hook. False if its hook queue is not in memory. */
 export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): boolean {
   const found = hookQueues.get(hookId);
   if (found === undefined) return false;
@@ -142,7 +142,7 @@ export function recordEnqueue({ hookQueues }: HookQueueTable, hookId: number): b
   return true;
 }
 
-/** Hook queues that need more deliveries in memory, `limit` at most. One of which enough waits comes back when it is picked from. */
+/** Up to `limit` hook queues that need more deliveries in memory. One with enough is listed again after a delivery is picked. */
 export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] {
   const { toRefill } = table.index;
   const needsMore = (one: HookQueue): boolean => {
@@ -153,12 +153,12 @@ export function listToRefill(table: HookQueueTable, limit: number): HookQueue[] 
   return listSome(toRefill, needsMore, limit);
 }
 
-/** The lanes of the hook queue of which few wait, while more may be due. */
+/** The lanes of the hook queue that may have more due deliveries, and of which few wait in memory. */
 export function listLanesToRefill({ scheduler }: HookQueueTable, { hookId, lanesToRead }: HookQueue): Lane[] {
   return [...lanesToRead].filter((lane) => scheduler.countWaiting(hookId, lane) < REFILL_BELOW);
 }
 
-/** A place is free again: whether a dispatch cycle may find more to send, of this hook or of others that wait. */
+/** Whether a dispatch cycle may find more to send now that an attempt of this hook has ended: of this hook or of others that wait. */
 export function needsCycle({ hookQueues, scheduler }: HookQueueTable, hookId: number): boolean {
   return scheduler.waiting > 0 || hookQueues.get(hookId)?.state === 'loading';
 }
@@ -177,7 +177,7 @@ export function pickJobs(table: HookQueueTable): Job[] {
   return jobs;
 }
 
-/** The next delivery; it counts as uncommitted from now on. */
+/** Takes the next delivery, which counts as uncommitted from now on. */
 export function pickJob(table: HookQueueTable): Job | undefined {
   if (table.uncommitted >= CAPS.worker) return undefined;
   const job = table.scheduler.next();
@@ -187,7 +187,7 @@ export function pickJob(table: HookQueueTable): Job | undefined {
   return job;
 }
 
-/** One less of it waits. Tells the breakers that an attempt begins: an open one whose pause is over counts it as the probe. */
+/** Records that an attempt begins. An open breaker whose pause is over counts the attempt as its probe. */
 function beginAttempt(table: HookQueueTable, { hookId }: Pick<Job, 'hookId'>): void {
   const hookQueue = table.hookQueues.get(hookId);
   if (hookQueue === undefined) return;
@@ -197,7 +197,7 @@ function beginAttempt(table: HookQueueTable, { hookId }: Pick<Job, 'hookId'>): v
   table.origins.record(hookQueue.origin, { kind: 'begin' }, moment);
 }
 
-/** The job was not sent: it is as if it had never been picked. */
+/** Undoes the pick of a job that was not sent. */
 export function putBack(table: HookQueueTable, job: Job): void {
   table.uncommitted -= 1;
   table.scheduler.finish(job);
@@ -207,7 +207,7 @@ export function putBack(table: HookQueueTable, job: Job): void {
   forgetWhenDrained(table, hookQueue);
 }
 
-/** Loads nothing more, and drops the deliveries that wait in memory; they are still pending in their rows. */
+/** Stops loading deliveries, and drops those that wait in memory; they are still pending in their rows. */
 export function drain(table: HookQueueTable, hookQueue: HookQueue): void {
   startDraining(hookQueue);
   for (const job of table.scheduler.drop(hookQueue.hookId)) dropDelivery(hookQueue, job.id);
@@ -241,7 +241,7 @@ function countOfOwner({ countByOwner, refusedAtMs }: HookQueueTable, ownerId: st
   refusedAtMs.delete(ownerId);
 }
 
-/** The hook queues that may sleep once `stored` is committed: those that have no other delivery in memory and nothing more that is due. */
+/** The hook queues that may sleep once `stored` is committed: no other delivery is in memory, and no more is due. */
 export function listSleeps(table: HookQueueTable, stored: readonly AttemptResult[]): Sleep[] {
   return listIdle(table, stored).map(({ hookId, version, shard, epoch }) => ({ hookId, version, shard, epoch }));
 }
@@ -260,7 +260,7 @@ function listIdle(table: HookQueueTable, stored: readonly AttemptResult[], limit
   return listSome(listSleepy(table, stored), isIdle, limit);
 }
 
-/** Those whose last delivery may be stored now, and those without a delivery in memory. */
+/** Hook queues of the stored results, whose last delivery may be among them, and hook queues without a delivery in memory. */
 function* listSleepy({ hookQueues, index }: HookQueueTable, stored: readonly AttemptResult[]): Iterable<HookQueue> {
   const ofStored = new Set(stored.flatMap(({ hookId }) => hookQueues.get(hookId) ?? []));
   yield* ofStored;
@@ -275,7 +275,7 @@ function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean 
 
 type StoredAttempt = Pick<AttemptResult, 'hookId' | 'deliveryId' | 'epoch'>;
 
-/** Results and sleeps are stored: forgets these deliveries, and the hook queues that sleep. */
+/** Removes deliveries from memory after their results were stored, and hook queues after their sleep was stored. */
 export function markStored(table: HookQueueTable, stored: readonly StoredAttempt[], sleeps: readonly Sleep[]): void {
   for (const { hookId, deliveryId, epoch } of stored) {
     const hookQueue = table.hookQueues.get(hookId);
@@ -289,7 +289,7 @@ export function markStored(table: HookQueueTable, stored: readonly StoredAttempt
   }
   for (const { hookId } of sleeps) {
     const hookQueue = table.hookQueues.get(hookId);
-    // After an enqueue during the commit the state is `loading`. The hook queue stays, because only those in memory are read without a scan.
+    // After an enqueue during the commit the state is `loading`. The hook queue then stays, since it is read without a scan.
     if (hookQueue?.state === 'loaded' && hookQueue.deliveryIds.size === 0) forget(table, hookQueue);
   }
 }

@@ -9,7 +9,7 @@
  * | a later scan finds the row in a later version: `recordVersion`    | loading, loaded | loading   | `version` is that of the row |
  * | a scan finds the row in a later generation: `renewHealth`         | loading, loaded | unchanged | `health` and `breaker` are those of the row |
  * | an attempt finds the queue in a later generation: `forgetHealth`  | loading, loaded | unchanged | no failures, `breaker` is closed |
- * | this process raised the version by one: `followVersion`           | any             | unchanged | `version` is that of the row |
+ * | an enqueue by this process raised the version: `followVersion`    | any             | unchanged | `version` is that of the row |
  * | a scan finds the row a second after `readAtMs` of a lane, and an  |                 |           | |
  * | id is in memory or `followedAtMs` is later: `recordVersion`       | loading, loaded | loading   | that lane has to be read |
  * | this process enqueued a delivery: `countEnqueue`                  | loading, loaded | loading   | `enqueues` + 1, `isComplete` is false, first attempts have to be read |
@@ -28,23 +28,24 @@
  * | no id is left                                                     | draining        | forgotten | |
  * | no id is left, and nothing is due now in its row                  | loaded          | forgotten | |
  *
- * The two lanes are read apart, so that a new delivery does not wait until many retries in memory are sent. Where the table names no
- * lane, both have to be read. Every read sets `readAtMs` of the lanes that it covers: a retry becomes due without a change of the
- * row, so its lane is read again once a second even while a read of the other finds more each time.
+ * The two lanes are read separately, so that a new delivery does not wait until many retries in memory are sent. Where the table names
+ * no lane, both have to be read. Every read sets `readAtMs` of the lanes that it covers. A retry becomes due without a change of the
+ * row, so the lane of retries is read again once a second, even while each read of the other lane finds more.
  *
- * Forgotten: it is no longer in memory. Each of these closes a race:
+ * Forgotten: the hook queue is no longer in memory. Each of these rules closes a race:
  * - An enqueue during a read may be missed by the read: a read counts as complete only if `enqueues` is still what it was.
- * - A result that is stored during a read: the read may have found that delivery pending. If `stored` rose, the contents that came
- *   with the read are not used, and are read again when the delivery is picked.
+ * - A result that is stored during a read: the read may have found that delivery pending. If `stored` rose, the contents from this
+ *   read are not used, and are read again when the delivery is picked.
  * - An enqueue by another process while the row is put to sleep: the statement changes the row only in this `version`.
- * - An enqueue by another process between two of this one: `version` follows an own enqueue only if nothing else raised it before.
+ * - An enqueue by another process between two of this one: `version` follows an enqueue of this process only if nothing else has
+ *   raised it since.
  * - A person enables the hook or changes its URL, or a manual attempt is accepted, while attempts are under way: their outcomes count
  *   only in the `generation` in which they began.
- * - A pause that is stored during a scan: the scan may have read the row before. It takes no row of a hook queue that was forgotten
- *   since it began (`forgotten` in `hook-queue-table.ts`).
+ * - A pause that is stored during a scan: the scan may have read the row before. A scan takes no row of a hook queue that was
+ *   forgotten since the scan began (`forgotten` in `hook-queue-table.ts`).
  * - Two reads that find the same delivery: its id is in `deliveryIds` already.
- * - The report of a commit that comes after a read found the delivery, and after its result: only an id above `lastReadId` is taken
- *   without a read (`committed-buffer.ts`). `lastReadId` rises with every read.
+ * - A commit that is reported only after a read found its delivery and the result was stored: a delivery is taken without a read only
+ *   if its id is above `lastReadId` (`committed-buffer.ts`), which rises with every read.
  */
 import type { World } from '../../../world.ts';
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
@@ -52,7 +53,7 @@ import type { Lane } from '../schedule/turn-tree.ts';
 import { type HookQueueHealth, readHealth } from './hook-queue-health.ts';
 
 /**
- * `loading`: there may be due deliveries that are not in memory. `loaded`: all are. `draining`: nothing more is loaded or picked.
+ * `loading`: some due deliveries may not be in memory. `loaded`: all due deliveries are. `draining`: nothing more is loaded or picked.
  */
 export type HookQueueState = 'loading' | 'loaded' | 'draining';
 
@@ -62,42 +63,42 @@ export interface HookQueue extends HookQueueHealth {
   readonly ownerId: string;
   readonly origin: string;
   readonly shard: number;
-  /** The epoch of the shard's lease when its row was read: what is stored of it counts only under this lease. */
+  /** The epoch of the shard's lease when the row was read. Changes are stored only under this lease. */
   readonly epoch: number;
   readonly state: HookQueueState;
-  /** The version of its row when that was last read, or when this process raised it. */
+  /** The version of the row when it was last read, or when this process last raised it. */
   readonly version: number;
-  /** Monotonic time of the last own enqueue that raised `version`. */
+  /** Monotonic time of the last enqueue by this process that raised `version`. */
   readonly followedAtMs: number;
   /** Enqueues by this process while the hook queue is in memory. */
   readonly enqueues: number;
   /** Results that were stored while the hook queue is in memory, those of manual attempts too. */
   readonly stored: number;
-  /** A delivery was last found for it at this time; monotonic. */
+  /** When a delivery was last added; monotonic. */
   readonly lastFoundMs: number;
   /** Its deliveries in memory: those that wait, are being sent, or whose results are not committed. */
   readonly deliveryIds: ReadonlySet<number>;
-  /** The last read of the lane ended at this time, or the hook queue was created; monotonic. */
+  /** When the last read of the lane ended; before the first read, when the hook queue was created. Monotonic. */
   readonly readAtMs: Readonly<Record<Lane, number>>;
   /** The last read of the lane found as many as its limit, so there are more that are due. */
   readonly hasMoreDue: Readonly<Record<Lane, boolean>>;
-  /** Lanes with due deliveries that may not be in memory; none unless it is loading. */
+  /** Lanes with due deliveries that may not be in memory; empty unless the state is `loading`. */
   readonly lanesToRead: ReadonlySet<Lane>;
-  /** This entry of the table was created at this time. */
+  /** When this entry was created; milliseconds since the epoch. */
   readonly createdAtMs: number;
-  /** The same; monotonic. */
+  /** The same moment in monotonic time. */
   readonly enteredAtMs: number;
-  /** While it drains because of a pause: when the pause ends that its row has. Undefined if it drains for another reason. */
+  /** The end of the pause in the row, while the hook queue drains because of that pause; else undefined. */
   readonly pausedUntilMs: number | undefined;
-  /** All first attempts that were due at their last read are in memory, and all that this process enqueued after it. */
+  /** Whether memory has all first attempts that were due at the last read of their lane or that this process enqueued since. */
   readonly isComplete: boolean;
   /** The largest id of a delivery that a read has found. */
   readonly lastReadId: number;
 }
 
-/** The hook queues in memory of which each cycle asks: it must not walk through all, of which one owner may have thousands. */
+/** Lists hook queues that each cycle needs, so that it does not go through all in memory: one owner may have thousands. */
 export interface HookQueueIndex {
-  /** Those that are loading, except where enough waits in memory; the one that was read last at the end. */
+  /** Those that are loading, except those with enough deliveries in memory; the last that was read is at the end. */
   readonly toRefill: Set<HookQueue>;
   /** Those that are loaded and have no delivery in memory. */
   readonly idle: Set<HookQueue>;
@@ -149,7 +150,7 @@ export function createHookQueue(
   return hookQueue;
 }
 
-/** It has changed, or less of it waits. */
+/** Updates the index after the hook queue has changed or a delivery was picked. */
 export function updateIndex(hookQueue: HookQueue): void {
   const { index, state, deliveryIds } = hookQueue;
   if (state === 'loading') index.toRefill.add(hookQueue);
@@ -158,19 +159,19 @@ export function updateIndex(hookQueue: HookQueue): void {
   else index.idle.delete(hookQueue);
 }
 
-/** The hook queue leaves the memory. */
+/** Removes the hook queue from the index, when it leaves memory. */
 export function leaveIndex(hookQueue: HookQueue): void {
   hookQueue.index.toRefill.delete(hookQueue);
   hookQueue.index.idle.delete(hookQueue);
 }
 
 /**
- * Each lane of a hook queue that cannot sleep is read this often, since its retries become due without a change of its row: while
- * its own enqueues keep it awake, or an attempt is under way. One that can sleep is found again when its first retry is due.
+ * How often each lane of a hook queue that cannot sleep is read, since retries become due without a change of the row. It cannot sleep
+ * while enqueues of this process keep it awake, or an attempt is under way. One that sleeps is found again when its next retry is due.
  */
 const READ_AGAIN_MS = 1000;
 
-/** Its row was read again. A later version means that something was enqueued or changed. */
+/** Records that the row was read again. A later version means that something was enqueued or changed. */
 export function recordVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
   const isLater = version > hookQueue.version;
   const lanes = isLater ? LANES : LANES.filter((lane) => mayHaveMore(hookQueue, lane, monotonicMs));
@@ -179,15 +180,15 @@ export function recordVersion(hookQueue: HookQueue, version: number, monotonicMs
   load(hookQueue, lanes);
 }
 
-/** A delivery of the lane may have become due since its last read, while the hook queue could not sleep. */
+/** Whether a delivery of the lane may have become due since the last read, while the hook queue could not sleep. */
 function mayHaveMore({ readAtMs, followedAtMs, deliveryIds }: HookQueue, lane: Lane, monotonicMs: number): boolean {
   if (monotonicMs - readAtMs[lane] < READ_AGAIN_MS) return false;
   return deliveryIds.size > 0 || followedAtMs > readAtMs[lane];
 }
 
 /**
- * An enqueue of this process gave its row this version. Without a gap to the one before, nothing else was enqueued or changed, and
- * the next scan need not read the deliveries that are in memory.
+ * Follows an enqueue of this process that gave the row this version. If the version rose by one only, nothing else was enqueued or
+ * changed, and the next scan need not read the deliveries that are in memory.
  */
 export function followVersion(hookQueue: HookQueue, version: number, monotonicMs: number): void {
   if (version !== hookQueue.version + 1) return;
@@ -196,16 +197,16 @@ export function followVersion(hookQueue: HookQueue, version: number, monotonicMs
   writable.followedAtMs = monotonicMs;
 }
 
-/** Something was enqueued to it that is not in memory. */
+/** Records an enqueued delivery that is not in memory. */
 export function countEnqueue(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
   writable.enqueues += 1;
-  // A retry is no enqueue.
+  // Enqueued deliveries are first attempts.
   load(hookQueue, ['first']);
 }
 
-/** More deliveries of these lanes have to be read for it. */
+/** Requests a read of more deliveries of these lanes. */
 function load(hookQueue: HookQueue, lanes: readonly Lane[] = LANES): void {
   if (hookQueue.state === 'draining') return;
   const writable = toWritable(hookQueue);
@@ -218,12 +219,12 @@ function load(hookQueue: HookQueue, lanes: readonly Lane[] = LANES): void {
 export interface LaneRead {
   /** The lanes that were read, and whether it found as many as its limit. */
   readonly hasMoreDue: Readonly<Partial<Record<Lane, boolean>>>;
-  /** It began after so many enqueues. */
+  /** The value of `enqueues` when the read began. */
   readonly enqueues: number;
   readonly lastId: number;
 }
 
-/** A read of its deliveries has ended. */
+/** Records the end of a read of deliveries. */
 export function recordRead(hookQueue: HookQueue, read: LaneRead, monotonicMs: number): void {
   if (hookQueue.state === 'draining') return;
   const writable = toWritable(hookQueue);
@@ -239,12 +240,12 @@ export function recordRead(hookQueue: HookQueue, read: LaneRead, monotonicMs: nu
   if (read.hasMoreDue.first !== undefined) writable.isComplete = !hookQueue.lanesToRead.has('first');
   writable.readAtMs = readAtMs;
   writable.state = hookQueue.lanesToRead.size === 0 ? 'loaded' : 'loading';
-  // Others have their turn before it is read again.
+  // Moves it to the end of the index, so that other hook queues are read before it.
   leaveIndex(hookQueue);
   updateIndex(hookQueue);
 }
 
-/** Takes a delivery into memory. False if it is there already, or the hook queue drains. */
+/** Takes a delivery into memory. False if it is there already or the hook queue drains. */
 export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicMs: number): boolean {
   if (hookQueue.state === 'draining' || hookQueue.deliveryIds.has(deliveryId)) return false;
   const writable = toWritable(hookQueue);
@@ -254,7 +255,7 @@ export function addDelivery(hookQueue: HookQueue, deliveryId: number, monotonicM
   return true;
 }
 
-/** The delivery was not sent, and is pending in its row. */
+/** Removes a delivery that was not sent, and is still pending in its row. */
 export function dropDelivery(hookQueue: HookQueue, deliveryId: number): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
@@ -262,18 +263,18 @@ export function dropDelivery(hookQueue: HookQueue, deliveryId: number): void {
   load(hookQueue);
 }
 
-/** The result of an attempt is stored. */
+/** Counts the stored result of an attempt. */
 export function countStored(hookQueue: HookQueue): void {
   toWritable(hookQueue).stored += 1;
 }
 
-/** The result of the delivery's scheduled attempt is stored; the delivery leaves the memory. */
+/** Removes a delivery from memory once the result of its scheduled attempt is stored. */
 export function forgetDelivery(hookQueue: HookQueue, deliveryId: number): void {
   toWritable(hookQueue).deliveryIds.delete(deliveryId);
   updateIndex(hookQueue);
 }
 
-/** Nothing more is loaded for it: it is paused, held, canceled or moved, makes room, or its shard belongs to another worker. */
+/** Stops loading: the hook queue is paused, held, canceled or moved, makes room, or its shard belongs to another worker. */
 export function startDraining(hookQueue: HookQueue): void {
   const writable = toWritable(hookQueue);
   writable.isComplete = false;
@@ -281,7 +282,7 @@ export function startDraining(hookQueue: HookQueue): void {
   updateIndex(hookQueue);
 }
 
-/** Its row has a pause until then. */
+/** Records the end of the pause that the row has. */
 export function recordPause(hookQueue: HookQueue, untilMs: number): void {
   toWritable(hookQueue).pausedUntilMs = untilMs;
 }

@@ -17,7 +17,7 @@ const healthSql = statement<{ fails: number; failing_since_ms: number | null; pa
   'SELECT fails, failing_since_ms, parked, pause_reason FROM endpoint_queue WHERE hook_id = 1',
 );
 
-forEachEngine('what comes back while a pause has begun lengthens it and counts, and does not end it', async (store) => {
+forEachEngine('outcomes that come after a pause began count and may lengthen it, and do not end it', async (store) => {
   const responses: ServerResponse[] = [];
   await using receiver = await startReceiver((_, response) => void responses.push(response));
   const { url } = receiver;

@@ -1,6 +1,6 @@
 /**
- * Applies the outcome of an attempt: the hook goes on, is paused or is disabled, and others of its origin with it. Each function
- * updates the table in memory and returns the changes that have to be stored.
+ * Applies the outcome of an attempt: the hook continues, is paused or is disabled, and a failing origin pauses all its hooks. Each
+ * function updates the table in memory and returns the changes that have to be stored.
  */
 import type { DueHookQueue } from '../queue/delivery-queue-store.ts';
 import type { HealthChange, HookQueueChange } from '../queue/hook-queue-change-store.ts';
@@ -22,13 +22,13 @@ import {
 
 /** After a failed probe its hook waits this much longer, so that another hook of the origin makes the next one. */
 const NEXT_PROBE_MS = 1000;
-/** Others of the owner wait for room if a scan has found one within this time. */
+/** Other hook queues of an owner count as waiting for room if one was refused within this time. */
 const WAITING_FOR_MS = 1000;
 
 const BEGIN: BreakerEvent = { kind: 'begin' };
 const SUCCESS: BreakerEvent = { kind: 'success' };
 
-/** Takes the rows of a scan into memory. Hook queues that a breaker keeps back stay in their rows only. */
+/** Takes the rows of a scan into memory, except hook queues that a breaker pauses. */
 export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): HookQueueChange[] {
   return rows.flatMap((row) => {
     const hookQueue = ensureHookQueue(table, row);
@@ -42,20 +42,20 @@ export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): H
 }
 
 /**
- * The pause of a breaker is over. If the clock went back since an earlier scan, the scheduler may have found that it was not, and
- * nothing else tells it.
+ * Resumes after the pause of a breaker. If the clock went back since an earlier scan, the scheduler may have skipped the hook as
+ * still paused, and nothing else would resume it.
  */
 function resumeAfterPause({ origins, scheduler }: HookQueueTable, { breaker, origin, hookId }: HookQueue): void {
   if (breaker.state === 'open' || origins.find(origin).state === 'open') scheduler.resume(origin, hookId);
 }
 
-/** Another process could connect to the origin: the breaker counts a probe that succeeded, before its pause is over. */
+/** Another process could connect to the origin: the breaker counts that as a successful probe, although the pause is not over. */
 function recordProbeElsewhere(table: HookQueueTable, { origin }: HookQueue): HookQueueChange[] {
   if (table.origins.find(origin).state !== 'open') return [];
   return followOrigin(table, origin, probeOrigin(table, origin, SUCCESS));
 }
 
-/** A scheduled attempt has a connection. The probe of its origin has succeeded with that, however long the response takes. */
+/** Records that a scheduled attempt is connected. A probe of the origin has succeeded with that, however long the response takes. */
 export function recordConnection(table: HookQueueTable, { origin, hookId }: HookQueue): HookQueueChange[] {
   const moment = takeMoment(table);
   if (table.origins.find(origin).state !== 'probing') return [];
@@ -66,7 +66,7 @@ export function recordConnection(table: HookQueueTable, { origin, hookId }: Hook
   return changes;
 }
 
-/** A scheduled attempt has ended. */
+/** Records the outcome of a scheduled attempt. */
 export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outcome: Outcome): HookQueueChange[] {
   const moment = takeMoment(table);
   const hasHealthChanged = recordHookOutcome(hookQueue, outcome, moment);
@@ -83,8 +83,8 @@ export function recordOutcome(table: HookQueueTable, hookQueue: HookQueue, outco
 }
 
 /**
- * A scheduled attempt has ended, and its hook was released or moved since it began (its generation has risen). The outcome counts for
- * the origin, not for the hook.
+ * Records the outcome of a scheduled attempt whose hook was released or moved, or has recovered, since it began (the generation has
+ * risen). The outcome counts for the origin, not for the hook.
  */
 export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue, outcome: Outcome): HookQueueChange[] {
   const { ofOrigin } = toBreakerEvents(outcome);
@@ -92,8 +92,8 @@ export function recordFormerOutcome(table: HookQueueTable, { origin }: HookQueue
 }
 
 /**
- * A scheduled attempt has ended, so the hook queue has had its turn: it leaves the memory if others of its owner wait for room, and
- * comes back behind them. One of which nothing waits sleeps after its last attempt instead.
+ * Makes room after a scheduled attempt: the hook queue leaves memory if others of its owner wait for room, and comes back after them.
+ * A hook queue with no waiting delivery stays, and sleeps after its last attempt.
  */
 export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueueChange[] {
   if (!shouldMakeRoom(table, hookQueue)) return [];
@@ -102,21 +102,21 @@ export function makeRoom(table: HookQueueTable, hookQueue: HookQueue): HookQueue
   return [{ kind: 'make room', hookId, shard, epoch }];
 }
 
-/** Whether the hook queue has been in memory for a while, may have more to send, and others of its owner wait for its place. */
+/** Whether the hook queue was in memory for `minStayMs`, may have more to send, and others of its owner wait for its place. */
 function shouldMakeRoom(table: HookQueueTable, { hookId, ownerId, state, enteredAtMs }: HookQueue): boolean {
   const { room, refusedAtMs, scheduler, world } = table;
   const nowMs = world.monotonicMs();
   const areOthersWaiting = nowMs - (refusedAtMs.get(ownerId) ?? Number.NEGATIVE_INFINITY) < WAITING_FOR_MS;
-  // What is under way keeps its place in memory in any case.
+  // A hook queue whose attempts are under way stays in memory until they end in any case.
   const isWaiting = scheduler.countWaiting(hookId, 'first') + scheduler.countWaiting(hookId, 'retry') > 0;
   const mayHaveMore = state === 'loading' || (state === 'loaded' && isWaiting);
   return areOthersWaiting && !hasRoom(table, ownerId) && mayHaveMore && nowMs - enteredAtMs >= room.minStayMs;
 }
 
 /**
- * A manual attempt has ended. Breakers did not keep it back, and its hook queue need not be in memory. A success ends their pauses.
- * A failure, 429 too, tells the hook's breaker something only when a probe was due, so that no caller can begin or lengthen a pause
- * with many requests. What changes of its own hook is stored with its result (`result-batch.ts`).
+ * Records the outcome of a manual attempt, which ignores breakers, and whose hook queue need not be in memory. A success ends the
+ * pauses of hook and origin. A failure, also 429, counts for the hook's breaker only when a probe was due, so that no caller can begin
+ * or lengthen a pause with many requests. Changes of the hook itself are stored with the result (`result-batch.ts`).
  */
 export function recordManualOutcome(
   table: HookQueueTable,
@@ -146,7 +146,7 @@ function probeOrigin(table: HookQueueTable, origin: string, event: BreakerEvent)
   return table.origins.record(origin, event, moment);
 }
 
-/** The moment at which a probe begins. For a success it is after any pause, so that the attempt counts as the probe. */
+/** The moment at which a probe begins; for a success the end of time, so that the attempt counts as a probe during any pause. */
 function beginProbe(event: BreakerEvent | undefined, moment: BreakerMoment): BreakerMoment {
   return event?.kind === 'success' ? { ...moment, nowMs: Number.POSITIVE_INFINITY } : moment;
 }
@@ -164,9 +164,8 @@ function pauseIfKeptBack(table: HookQueueTable, hookQueue: HookQueue): HookQueue
 }
 
 /**
- * Stores the pause in the row, and forgets the hook queue in memory. An attempt that was under way then may come back with a longer
- * pause, or with the first one if the hook queue has made room. A row that is held, canceled, moved or under another lease stays as
- * it is.
+ * Stores the pause in the row, and drains the hook queue. An attempt that is still under way may later return a longer pause, or the
+ * first one if the hook queue was making room. A row that is held, canceled, moved or under another lease stays as it is.
  */
 function pauseFor(table: HookQueueTable, hookQueue: HookQueue, pause: Pause): HookQueueChange[] {
   const { state, pausedUntilMs = Number.NEGATIVE_INFINITY } = hookQueue;
@@ -193,7 +192,7 @@ function delayProbe(pause: Pause): Pause {
   return { ...pause, untilMs: pause.untilMs + NEXT_PROBE_MS };
 }
 
-/** The pause that ends last, of the hook's and of the origin's; undefined when nothing keeps the hook queue back. */
+/** The pause of the hook or of its origin, whichever ends later; undefined if neither is paused. */
 function findPause({ origins }: HookQueueTable, { breaker, origin }: HookQueue, nowMs: number): Pause | undefined {
   const ofHook = describePause(breaker, nowMs, breaker.isFromRetryAfter ? 'retry_after' : 'failures');
   const ofOrigin = describePause(origins.find(origin), nowMs, 'no_connection');

@@ -1,7 +1,7 @@
 /**
- * Reads the log of a hook window by window, so that a search in millions of rows delays no call. Few of its columns have an
- * index, so a search looks at row after row. On SQLite reads run in the event loop, where the calls of all owners wait for
- * them: so in each turn of the loop one search of the process reads one window.
+ * Reads the log of a hook window by window, so that a search in millions of rows delays no other request. Few of its columns have an
+ * index, so a search reads row after row. On SQLite reads run in the event loop, where the requests of all owners wait for them. So
+ * in each turn of the event loop only one search of the process reads one window.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../../../database/store.ts';
@@ -58,7 +58,7 @@ export async function* listOldestFirst(store: Store, hookId: number): AsyncGener
 
 let lastTurn: Promise<void> = Promise.resolve();
 
-/** Resolves in a turn of the event loop that no other search has. */
+/** Resolves in a turn of the event loop in which no other search reads. */
 async function takeTurn(): Promise<void> {
   lastTurn = lastTurn.then(() => yieldToCalls());
   await lastTurn;

@@ -37,14 +37,14 @@ export function recordAttempt({ id, startedAtMs, requestHeaders, report }: Attem
   };
 }
 
-/** Keeps the names of headers, and hides values that would let a reader forge a delivery. */
+/** Redacts values of headers with which a reader of the log could forge a delivery. */
 function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const redacted: Record<string, string> = {};
   for (const name in headers) redacted[name] = isSecret(name) ? REDACTED : (headers[name] ?? '');
   return redacted;
 }
 
-/** The names come from the profiles, so they are few. */
+/** A cache without a limit, since the few names come from the profiles. */
 const isSecretByName = new Map<string, boolean>();
 
 function isSecret(name: string): boolean {
@@ -55,7 +55,7 @@ function isSecret(name: string): boolean {
   return found;
 }
 
-/** The body of the response, or the reason why it is missing. No engine stores the character NUL in a text. */
+/** The body of the response without NUL characters, which no engine stores in a text; without a body, the reason. */
 export function describeResponse(report: SendReport): string {
   if (report.status === 0) return report.reason ?? '';
   return decodeText(report.responseBody);
@@ -67,7 +67,7 @@ export function decodeText(bytes: Uint8Array): string {
   return decoder.decode(dropHalfCharacter(bytes)).replaceAll('\0', '\uFFFD');
 }
 
-/** Decodes a response that may have been cut within a character. */
+/** Removes an incomplete UTF-8 character from the end of a truncated response. */
 function dropHalfCharacter(bytes: Uint8Array): Uint8Array {
   const last = bytes.findLastIndex((byte) => (byte & 0b1100_0000) !== 0b1000_0000);
   const lead = bytes[last] ?? 0;

@@ -1,9 +1,9 @@
 /**
  * Stores results of attempts in batches; a late result of a worker that lost its lease changes nothing (fencing). Two fences
  * guard each result: the worker must still own the shard (owner and epoch), and the delivery must still have the due time that
- * the worker read (`due_at_ms`, which every result and every redelivery changes). The attempt of a result that fails a fence was
- * still made: it is counted, but not in the present schedule, and logged; it changes nothing else. Under a lost lease it changes nothing of its hook either; where
- * the delivery alone has changed, the answer counts for the health of the hook (`hook-queue-change-store.ts`,
+ * the worker read (`due_at_ms`, which every result and every redelivery changes). A result that fails a fence is logged, and its
+ * attempt is counted, but not in the present schedule; the delivery does not change. If the lease was lost, its hook does not change
+ * either. If only the delivery has changed, the outcome counts for the health of the hook (`hook-queue-change-store.ts`,
  * `manual-attempt-store.ts`, `hook-result-store.ts`).
  */
 import type { BoundStatement } from '../../../database/store.ts';
@@ -13,7 +13,7 @@ import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 export interface AttemptResult {
   readonly deliveryId: number;
   readonly hookId: number;
-  /** The row's due time when it was read; the delivery moves only if it is still the same. */
+  /** The row's due time when it was read; the delivery changes only if it is still the same. */
   readonly foundDueAtMs: number;
   /** How many attempts its row had counted when it was read. */
   readonly attemptsBefore: number;
@@ -45,25 +45,25 @@ export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
 /** Condition: this worker holds the lease of the shard, in this epoch. */
 export function holdsLease(shard: string, epoch: string, owner: string): string {
-  // COUNT for the same reason as below.
+  // COUNT instead of EXISTS: see `storeResultsSql`.
   return `(SELECT COUNT(*) FROM delivery_shards s WHERE s.shard = ${shard} AND s.epoch = ${epoch} AND s.owner = ${owner}) > 0`;
 }
 
-/** An attempt, by what its result writes into the row of its delivery. */
+/** Identifies an attempt by what its result writes into the row of its delivery. */
 export interface AttemptKey {
   readonly hookId: number;
   readonly deliveryId: number;
   readonly startedAtMs: number;
 }
 
-/** Condition: the result of the attempt that began then has passed its fences, which alone write that time into the row. */
+/** Condition: the result of this attempt has passed its fences. Only then is its start time in the row (`attempted_at_ms`). */
 export function hasCounted(hookId: string, deliveryId: string, startedAtMs: string): string {
   return `(SELECT COUNT(*) FROM deliveries d
     WHERE d.hook_id = ${hookId} AND d.id = ${deliveryId} AND d.attempted_at_ms = ${startedAtMs}) > 0`;
 }
 
-// Counts every attempt once. A batch is sent again when its commit is in doubt; the second one finds its attempts in the log, and
-// changes nothing. Batches of one worker take turns (`result-writer.ts`), so the first has ended before the second looks.
+// Counts every attempt once. A batch is repeated if it is unknown whether it was committed; the repetition finds its attempts in the
+// log, and changes nothing. Batches of one worker wait for each other (`result-writer.ts`), so the first has ended by then.
 // COUNT instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads the whole log for it.
 // settle = store results: see delivery-store.ts.
 const storeResultsSql = multiRowStatement(
@@ -99,10 +99,9 @@ const storeResultsSql = multiRowStatement(
   },
 );
 
-// After the statement above, which holds the delivery's row until the commit: so the number of an
-// attempt is the count of its row, and no two attempts have the same. The row of a delivery that was swept away has none: then
-// `numberWithoutCount` is taken. Each placeholder is bound once (`toSqliteParameters`), so the id is passed a second time as
-// `countedId`.
+// Runs after the statement above, which locks the delivery's row until the commit. So the number of an attempt is the count in that
+// row, and no two attempts have the same number. If the delivery was deleted meanwhile, `numberWithoutCount` is used. Each placeholder
+// is bound once (`toSqliteParameters`), so the id is passed a second time as `countedId`.
 const insertAttemptsSql = multiRowStatement(
   'delivery-insert-attempts',
   {
@@ -131,8 +130,8 @@ const insertAttemptsSql = multiRowStatement(
 );
 
 /**
- * At most one result for each delivery. The statements `between` run after the rows of deliveries and before the log, so that they
- * can tell a new attempt from one that is in the log already.
+ * Takes at most one result for each delivery. The statements `between` run after the update of deliveries and before the log is
+ * written, so that they can distinguish a new attempt from one that is in the log already.
  */
 export function attemptResultStatements(
   results: readonly AttemptResult[],

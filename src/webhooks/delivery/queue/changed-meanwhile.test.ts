@@ -1,6 +1,6 @@
 /**
- * Statements that choose their rows in a subselect, and then wait for one that another transaction changes: PostgreSQL checks the
- * conditions on the row itself again, and not those of the subselect.
+ * Statements choose their rows in a subselect, and wait for one that another transaction changes. After that PostgreSQL checks the
+ * conditions on the row itself again, but not those of the subselect.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ const stateSql = statement<{ state: string; lane: number; contents: number }>(
 const holdSql = statement('test-hold-since', 'UPDATE endpoint_queue SET held_since_ms = $1, parked = 1');
 const setSql = statement('test-set-ended', `UPDATE deliveries SET state = $1, lane = 1, attempts = 3, due_at_ms = $2`);
 
-/** As the statements of a redelivery write it. */
+/** Changes the row as the statements of a redelivery do. */
 const REQUESTED = `UPDATE deliveries SET state = 'pending', lane = 0, due_at_ms = ${NOW}, schedule_from = attempts`;
 const RESERVED = `UPDATE deliveries SET state = 'pending', lane = 1, due_at_ms = ${NOW + 20_000}, schedule_from = attempts`;
 

@@ -1,4 +1,4 @@
-/** Declares a delivery that this process has just committed, with all that its first attempt needs, so that the worker reads nothing. */
+/** Declares a delivery that this process has just committed, with the data of its first attempt, so that the worker reads nothing. */
 import type { TargetHook } from '../../hooks/target-hook-store.ts';
 import { isLarge } from '../schedule/concurrency-limits.ts';
 import type { ContentRow } from './delivery-queue-store.ts';
@@ -9,8 +9,8 @@ export interface CommittedDelivery {
   /** The shard of its origin when it was committed. */
   readonly shard: number;
   /**
-   * The content as a read returns it. Undefined for a large body, which the worker reads when it is its turn, and for a hook that was
-   * read without the generation of its queue.
+   * The content as a read returns it. Undefined for a large body, which the worker reads before the attempt, and if the hook was read
+   * without the generation of its queue.
    */
   readonly content: ContentRow | undefined;
 }

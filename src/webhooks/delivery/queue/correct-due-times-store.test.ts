@@ -22,7 +22,7 @@ const cases: [title: string, attempts: number, waitMs: number, correctedMs: numb
   ['bounds a retry after the first failure by its longest wait', 1, HOUR_MS, 12_000],
   ['leaves the last retry of the schedule', 9, 29 * HOUR_MS, undefined],
   ['bounds the last retry of the schedule', 9, 32 * HOUR_MS, 29.8 * HOUR_MS],
-  ['leaves a delivery that an attempt of a person has taken', 0, 25_000, undefined],
+  ['leaves a delivery that is reserved for a manual attempt', 0, 25_000, undefined],
   ['makes a first attempt due at once', 0, HOUR_MS, 0],
 ];
 for (const [title, attempts, waitMs, correctedMs] of cases)
@@ -79,7 +79,7 @@ forEachEngine('correctTimes() makes deliveries due that a clock a day ahead had 
   assert.equal(await correctTimes(store, NOW, ALL), 0, 'a second time there is nothing to correct');
 });
 
-forEachEngine('correctTimes() bounds retries behind more than a page of others', async (store) => {
+forEachEngine('correctTimes() bounds retries that come after more than a page of others', async (store) => {
   const ids = await enqueue(store, { count: 502 });
   await store.write(planRetrySql, [ids[0]!, 9, NOW + 20 * HOUR_MS]);
   await store.write(planRetrySql, [ids.at(-1)!, 1, NOW + DAY_MS]);

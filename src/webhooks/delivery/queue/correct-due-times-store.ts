@@ -1,6 +1,6 @@
 /**
- * Corrects due times that were written while the clock of a process was ahead. Deliveries would wait until the right clock had
- * reached them. Reads and writes bounded pages.
+ * Corrects due times that were written while the clock of a process was ahead. Otherwise deliveries would wait until the correct clock
+ * reaches those times. Reads and writes bounded pages.
  */
 
 import { idAtMs } from '../../../database/ids.ts';
@@ -12,14 +12,14 @@ import { longestRetryMs, MAX_ATTEMPTS } from '../schedule/retry-policy.ts';
 import { isNeitherHeldNorCanceled, isStillPending, NEVER_MS } from './delivery-store.ts';
 
 const PAGE = 500;
-/** A delivery that is reserved for a manual attempt goes to the workers within this time. */
+/** The reservation of a delivery for a manual attempt ends within this time. */
 const LONGEST_RESERVED_MS = 60_000;
 const LONGEST_WAIT_MS = Math.max(...Array.from({ length: MAX_ATTEMPTS }, (_, attempts) => longestRetryMs(attempts)));
 
-/** First attempts, and retries. */
+/** 0: first attempts; 1: retries. */
 export type Lane = 0 | 1;
 
-/** The due time of a delivery that is due too late; undefined when its schedule allows its time. */
+/** The corrected due time of a delivery whose due time is later than its schedule allows; undefined if it is not. */
 export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; dueAtMs: number; nowMs: number }) {
   const longestMs = attempts === 0 ? LONGEST_RESERVED_MS : longestRetryMs(attempts);
   if (dueAtMs <= nowMs + longestMs + MAX_CLOCK_SKEW_MS) return undefined;
@@ -31,7 +31,7 @@ const newestIdSql: Statement<{ id: number | null }> = statement(
   'SELECT MAX(delivery_id) AS id FROM delivery_contents',
 );
 
-/** Whether a delivery was made after the present time: then the clock is behind, or was ahead. */
+/** Whether the newest delivery was created in the future: then the clock is behind, or another clock was ahead. */
 export async function hasLaterDelivery(store: Store, nowMs: number): Promise<boolean> {
   const [newest] = await store.read(newestIdSql);
   return (newest?.id ?? 0) > idAtMs(nowMs + MAX_CLOCK_SKEW_MS);
@@ -45,7 +45,7 @@ interface OpenHookQueueRow extends HookQueueRow {
   readonly latest_due_ms: number | null;
 }
 
-// With the latest due time of each, so that only those with a late one are read.
+// Returns the latest due time of each hook queue, so that only hook queues with a late one are read.
 const openHookQueuesSql: Statement<OpenHookQueueRow> = statement(
   'endpoints-open',
   `SELECT hook_id, (SELECT d.due_at_ms FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
@@ -59,7 +59,7 @@ interface LateRow {
   readonly attempts: number;
 }
 
-// One range of the index of waiting deliveries.
+// Reads one range of the index of waiting deliveries.
 const lateDeliveriesSql: Statement<LateRow> = statement(
   'deliveries-late',
   `SELECT id, due_at_ms, attempts - schedule_from AS attempts FROM deliveries
@@ -67,7 +67,7 @@ const lateDeliveriesSql: Statement<LateRow> = statement(
    ORDER BY due_at_ms, id LIMIT ${PAGE}`,
 );
 
-// The due time is the fence of attempts under way: only a row that still has the one that was read is corrected.
+// The due time fences results of attempts under way, so a row is corrected only if it still has the due time that was read.
 const correctDeliveriesSql = multiRowStatement(
   'deliveries-correct-due',
   { hookId: 'int', id: 'int', foundDueAtMs: 'int', dueAtMs: 'int' },
@@ -86,7 +86,7 @@ const wakeSleepingSql: Statement = statement(
 export interface DueTimeCorrection {
   readonly lane: Lane;
   readonly nowMs: number;
-  /** Retries that may wait longer by their schedule are left. */
+  /** Retries whose schedule allows a longer wait than this are not corrected. */
   readonly longestMs: number;
 }
 
@@ -103,7 +103,7 @@ export async function correctDeliveryTimes(store: Store, correction: DueTimeCorr
   }
 }
 
-/** Whether it is after any time that another process of now can have written. */
+/** Whether the time is further ahead than the clock of another process can be now. */
 function isLate(dueAtMs: number | null, nowMs: number): boolean {
   return dueAtMs !== null && dueAtMs > nowMs + MAX_CLOCK_SKEW_MS;
 }
@@ -133,7 +133,7 @@ async function correctOfHook(
   }
 }
 
-// Few rows of one range of the index, unless a clock was ahead.
+// Reads few rows of one range of the index, unless a clock was ahead.
 const lateHookQueuesSql: Statement<HookQueueRow> = statement(
   'endpoints-late',
   `SELECT hook_id FROM endpoint_queue
@@ -146,7 +146,7 @@ const wakeLateSql: Statement = statement(
   `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1 WHERE hook_id = $1 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
 
-/** Ends pauses and sleeps that are longer than any; returns how many. */
+/** Ends pauses and sleeps that are longer than the longest possible ones; returns how many. */
 export async function correctHookQueueTimes(store: Store, nowMs: number): Promise<number> {
   const latest = [LONGEST_PAUSE_MS, LONGEST_WAIT_MS].map((longestMs) => nowMs + longestMs + MAX_CLOCK_SKEW_MS);
   for (let count = 0; ; ) {

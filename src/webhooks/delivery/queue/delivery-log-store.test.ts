@@ -50,7 +50,7 @@ forEachEngine('a delivery is found under its own hook only, with its bytes', asy
   assert.deepEqual(found?.attempts, []);
 });
 
-forEachEngine('what is held expires after seven days, the rest does not', async (store) => {
+forEachEngine('held deliveries expire after seven days, others do not', async (store) => {
   const old = await enqueueAt(store, NOW);
   const fresh = await enqueueAt(store, NOW + 6 * DAY_MS);
   const other = await enqueueAt(store, NOW, 2);
@@ -63,7 +63,7 @@ forEachEngine('what is held expires after seven days, the rest does not', async 
   assert.equal((await readDelivery(store, other)).state, 'pending');
 });
 
-forEachEngine('what was pending for a deleted hook is cancelled', async (store) => {
+forEachEngine('pending deliveries of a deleted hook are cancelled', async (store) => {
   for (let count = 0; count < 3; count += 1) await enqueueAt(store, NOW);
   const done = await enqueueAt(store, NOW);
   await store.write(setStateSql, [done, 'succeeded', 1]);
@@ -73,7 +73,7 @@ forEachEngine('what was pending for a deleted hook is cancelled', async (store) 
 });
 
 forEachEngine(
-  'the log is deleted after 30 days with all that hangs on it, but nothing that is pending',
+  'the log is deleted after 30 days with attempts and contents, except pending deliveries',
   async (store) => {
     const now = Date.now();
     for (let count = 0; count < 5; count += 1) await store.write(setStateSql, [await enqueueAt(store, now), 'dead', 1]);

@@ -16,14 +16,14 @@ export interface LoggedDelivery {
   readonly attempted_at_ms: number | null;
   readonly event_id: number;
   readonly uuid: string;
-  /** The subject of its event; null in a delivery of an older program. */
+  /** The subject of its event; null for a delivery that an older version stored. */
   readonly subject: string | null;
 }
 
 /** A delivery in a list, with its last attempt. */
 export interface ListedDelivery extends LoggedDelivery {
   readonly reason: string | null;
-  /** JSON as in the record of an attempt; null before the first. */
+  /** The JSON of the record of the last attempt; null before the first. */
   readonly detail: string | null;
 }
 
@@ -41,8 +41,8 @@ export interface LoggedAttempt {
 const COLUMNS = `d.id, d.hook_id, d.event_kind, d.state, d.attempts, d.status, d.due_at_ms, d.created_at_ms,
   d.attempted_at_ms, c.event_id, c.uuid, c.subject`;
 
-// '' stands for any: a parameter that is null has no type on PostgreSQL.
-// The page is cut first, so that the last attempt is looked up for its few rows only.
+// '' means any value: a parameter that is null has no type on PostgreSQL.
+// The page is selected first, so that the last attempt is looked up for its few rows only.
 const withLastAttempt = (page: string) =>
   `SELECT p.*, a.reason, a.detail FROM (${page}) AS p
    LEFT JOIN delivery_attempts a ON a.delivery_id = p.id
@@ -80,15 +80,15 @@ export interface LogFilter {
   readonly hookId: number;
   readonly state?: StoredState | undefined;
   readonly eventKind?: EventKind | undefined;
-  /** The status of the last attempt, 0 for one without an answer. Only deliveries that were attempted have one. */
+  /** The status of the last attempt; 0 if it had no response. A delivery without an attempt does not match. */
   readonly status?: { readonly from: number; readonly to: number } | undefined;
   readonly uuid?: string | undefined;
   readonly subject?: string | undefined;
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** The page has only smaller ids than this, the last of the page before. */
+  /** Only deliveries with smaller ids: the last id of the previous page. */
   readonly beforeId: number;
-  /** No smaller ids. */
+  /** Only deliveries with this id or a larger one. */
   readonly fromId?: number | undefined;
   readonly limit: number;
   /** How many rows to skip (offset). */
@@ -114,7 +114,7 @@ export async function listDeliveries(store: Store, filter: LogFilter): Promise<L
   return found;
 }
 
-/** Whether the log is filtered. Without a filter the rows of a page follow one another. */
+/** Whether the log is filtered. Without a filter the rows of a page are contiguous. */
 function isFiltered({ state, eventKind, status, uuid, subject, sinceMs, untilMs }: LogFilter): boolean {
   const isOfAnyTime = sinceMs === 0 && untilMs === Number.MAX_SAFE_INTEGER;
   return !isOfAnyTime || [state, eventKind, status, uuid, subject].some((wanted) => wanted !== undefined);
@@ -148,7 +148,7 @@ export async function findDelivery(store: Store, hookId: number, id: number) {
 
 const SEARCHED = 20_000;
 
-/** The last id that a search from `beforeId` on looks at; undefined when it looks at all that there are. */
+/** The smallest id that a search below `beforeId` reads in one request; undefined if it reaches the end of the log. */
 export async function findSearchEnd(store: Store, hookId: number, beforeId: number): Promise<number | undefined> {
   return await findRowBehind(store, { hookId, fromId: 0, beforeId }, SEARCHED);
 }

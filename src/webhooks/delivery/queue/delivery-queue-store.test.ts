@@ -95,7 +95,7 @@ forEachEngine('a result counts once, and never for a worker that lost the shard'
   assert.deepEqual(
     await store.read(stateOfSql, [id]),
     [{ state: 'succeeded', attempts: 4 }],
-    'what has ended stays so',
+    'a delivery that has ended does not change',
   );
 });
 

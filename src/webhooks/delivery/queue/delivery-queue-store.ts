@@ -1,6 +1,6 @@
 /**
  * Reads what is due for a worker: hook queues of its shards, their first deliveries and contents. In the names of tables and
- * statements, `endpoint` is a hook queue. Its column `parked` is 1 while it is paused, held or canceled.
+ * statements, `endpoint` means a hook queue. Its column `parked` is 1 while it is paused, held or canceled.
  */
 import { type BoundStatement, type Statement, type Store, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
@@ -21,7 +21,7 @@ export interface DueHookQueue {
   readonly epoch: number;
   readonly next_at_ms: number;
   readonly version: number;
-  /** Rises when the hook queue is released or moved, or recovers: what attempts from before come to changes nothing of its health. */
+  /** Rises when the hook queue is released or moved, or recovers; outcomes of earlier attempts then do not change its health. */
   readonly generation: number;
   readonly parked: number;
   readonly fails: number;
@@ -68,7 +68,7 @@ export interface WaitingRequest {
 // At most 4 branches: PostgreSQL replans the first executions on each connection, and planning 64 branches takes 60 ms.
 const BRANCH_WIDTHS = [4, 2, 1];
 
-// A branch for each hook queue and lane: each reads the first entries of one range of the index, however long the range is.
+// One branch for each hook queue and lane, which reads only the first entries of its range of the index.
 const waitingSql = multiRowStatement(
   'delivery-waiting',
   { hookId: 'int', first: 'int', retry: 'int' },
@@ -86,7 +86,7 @@ const waitingSql = multiRowStatement(
   BRANCH_WIDTHS,
 );
 
-/** The first deliveries of each hook queue that are due, first attempts and retries apart. */
+/** The first due deliveries of each hook queue, of first attempts and of retries separately. */
 export async function readWaiting(
   store: Store,
   requests: readonly WaitingRequest[],
@@ -97,23 +97,23 @@ export async function readWaiting(
   return await readRows(store, bindRows(waitingSql, rows, { more: [nowMs], filler }));
 }
 
-/** Limit of a read with contents, for each lane. If it finds this many, there may be more. */
+/** Limit of a read with contents, for each lane. If a read finds this many, there may be more. */
 export const SMALL_READ = 8;
 
 const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
-/** Headers use the profile in which the body was rendered, not the hook's present one. */
+/** The profile in which the body was rendered, which headers use too; the hook's present one if none is stored. */
 const profileOf = (ofBody: string) => `COALESCE(${ofBody}, h.profile) AS profile`;
 /**
- * Looked up only of a delivery whose schedule has had no attempt yet, and which is not due from its creation on, as new ones are. A test
- * is such a delivery until its only attempt is stored; a late result counts outside its schedule (`attempt-result-store.ts`).
+ * Looks the event up only for a delivery without an attempt in its schedule that was not due at its creation, as new deliveries are. A
+ * test is such a delivery until its only attempt is stored; a late result counts outside the schedule (`attempt-result-store.ts`).
  */
 const isTest = (eventId: string) =>
   `CASE WHEN d.attempts = d.schedule_from AND d.due_at_ms <> d.created_at_ms
      THEN (SELECT COUNT(*) FROM events e WHERE e.id = ${eventId} AND e.source = 'test') ELSE 0 END AS is_test`;
 const HOOK_COLUMNS = 'h.url, h.encryption_type, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
 
-// With contents, so that a few waiting deliveries take one read instead of two; large bodies are read when it is their turn. Everything
-// is looked up by an id: PostgreSQL might read through the whole table for a join. A literal LIMIT: for a parameter the planner
+// Reads contents too, so that a few waiting deliveries take one read instead of two; large bodies are read before their attempt.
+// Everything is looked up by an id: PostgreSQL might scan the whole table for a join. LIMIT is a literal: for a parameter the planner
 // assumes 10 % of the rows.
 const waitingContentsSql = multiRowStatement(
   'delivery-waiting-contents',
@@ -138,11 +138,11 @@ const waitingContentsSql = multiRowStatement(
   BRANCH_WIDTHS,
 );
 
-/** A delivery that waits, with all that its attempt needs; `uuid` or `body` is null where that has to be read. */
+/** A waiting delivery with the data of its attempt; `uuid` or `body` is null if it has to be read separately. */
 type WaitingContentRow = WaitingRow & Omit<ContentRow, 'uuid' | 'body'> & Nullable<Pick<ContentRow, 'uuid' | 'body'>>;
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** The first `SMALL_READ` deliveries of each hook queue that are due, first attempts and retries apart. */
+/** The first `SMALL_READ` due deliveries of each hook queue, of first attempts and of retries separately. */
 export async function readSmallWaiting(
   store: Store,
   hookIds: readonly number[],
@@ -174,17 +174,17 @@ export interface ContentRow extends EncryptedSecrets {
   readonly encryption_type: number;
   readonly profile: string;
   readonly disabled_at_ms: number | null;
-  /** 1 for a test before its only attempt, also when it is redelivered. */
+  /** 1 for a test before its only attempt, also before the attempt of its redelivery. */
   readonly is_test: number;
-  /** That of the hook queue when its hook was read. */
+  /** The generation of the hook queue when the hook was read. */
   readonly generation: number;
 }
 
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
   ${profileOf('c.profile')}, ${isTest('c.event_id')}, ${HOOK_COLUMNS}, ${generationOf('d.hook_id')}`;
 
-// A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
-// all deliveries as long as it has statistics of a nearly empty table.
+// One branch for each delivery, so that each is looked up by its ids. For a join with a list of values, PostgreSQL scans all
+// deliveries while its statistics are those of a nearly empty table.
 const contentsSql = multiRowStatement(
   'delivery-contents-by-ids',
   { hookId: 'int', id: 'int' },

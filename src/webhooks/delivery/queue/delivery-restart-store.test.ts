@@ -22,7 +22,7 @@ async function enqueueAt(store: Store, nowMs: number): Promise<number> {
   return await enqueueTestDelivery(store, { hookId: 1, url, nowMs });
 }
 
-forEachEngine('a delivery that is taken again has a new schedule, whatever had become of it', async (store) => {
+forEachEngine('a delivery that is restarted has a new schedule, whatever its state was', async (store) => {
   const id = await enqueueAt(store, NOW);
   await store.write(setStateSql, [id, 'dead', 10]);
   const taking = { nowMs: NOW, untilMs: NOW + 5 };
@@ -81,7 +81,7 @@ function recordWrites(store: Store): { readonly recorded: Store; readonly names:
 }
 
 forEachEngine(
-  'a long log of one hook is looked through without a write, which others would wait for',
+  'a long log of one hook is searched without a write, for which other owners would wait',
   async (store) => {
     await fillTestLog(store, { hookId: 1, rows: 3 * WINDOW_ROWS });
     const { recorded, names } = recordWrites(store);

@@ -1,6 +1,6 @@
 /**
  * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. If that attempt stores no
- * result in time, the workers send the delivery. What the columns mean while it waits is in delivery-state.ts.
+ * result in time, the workers send the delivery. `delivery-state.ts` explains the columns of a waiting delivery.
  */
 import {
   type BoundStatement,
@@ -15,7 +15,7 @@ import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 
-// When two reservations come at once, one waits for the row and finds it reserved.
+// Of two concurrent reservations, the second waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
   'delivery-restart-taken',
   `UPDATE deliveries SET ${setReserved('$3')}
@@ -34,7 +34,7 @@ const stillThereSql: Statement<{ id: number }> = statement(
   `SELECT id FROM deliveries WHERE hook_id = $1 AND id = $2 AND state <> 'canceled'`,
 );
 
-// It reserves only a new delivery: a second attempt finds it reserved.
+// Reserves only a new delivery: a second attempt finds it reserved.
 const reserveTestSql: Statement<{ id: number; hook_id: number }> = statement(
   'delivery-claim',
   `UPDATE deliveries SET due_at_ms = $2, lane = ${LANE_NUMBERS.retry} WHERE ${IS_NEW} AND id = $1
@@ -47,7 +47,7 @@ const WAKE = `UPDATE endpoint_queue SET version = version + 1,
    WHERE hook_id = $1`;
 const wakeHookQueueSql: Statement = statement('endpoint-wake', WAKE);
 
-/** Condition: the transaction has restarted the delivery $3, which is due at $2. A request that is refused changes no hook queue. */
+/** Condition: the transaction has restarted delivery $3, which is due at $2. So a refused request changes no hook queue. */
 const WAS_RESTARTED = `(SELECT COUNT(*) FROM deliveries d WHERE d.hook_id = $1 AND d.id = $3
      AND d.state = 'pending' AND d.due_at_ms = $2 AND d.attempts = d.schedule_from) > 0`;
 const wakeRestartedSql: Statement = statement('endpoint-wake-restarted', `${WAKE} AND ${WAS_RESTARTED}`);
@@ -87,7 +87,7 @@ const endReservationSql: Statement<Row> = statement(
   `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isReserved('$3')}`,
 );
 
-/** The reserved delivery is not attempted after all: the workers may send it. */
+/** Ends the reservation of a delivery that is not attempted after all: the workers may send it. */
 export async function endReservation(store: Store, key: DeliveryKey, nowMs: number): Promise<void> {
   await store.write(endReservationSql, [...key, nowMs]);
 }
@@ -113,8 +113,8 @@ export async function restart(store: Store, key: DeliveryKey, nowMs: number): Pr
   return await nameOutcome(store, key, rows);
 }
 
-// What may change is a condition on the row itself too: PostgreSQL checks those again when it has waited for another request of the
-// delivery, and not those of a subselect. The event of a test never happened, so a failed test is not sent again. COUNT instead of
+// Conditions that may change are repeated on the row itself: after a wait for another request of the delivery, PostgreSQL checks those
+// again, and not those of the subselect. The event of a test never happened, so a failed test is not sent again. COUNT instead of
 // EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads all events for it.
 const hasFailed = "state IN ('dead', 'blocked', 'expired')";
 const isFailed = `f.hook_id = $1 AND f.id >= $2 AND f.id < $3 AND f.created_at_ms >= $4
@@ -134,7 +134,7 @@ const restartFailedSql: Statement<{ id: number }> = statement(
 
 const RESTARTED_AT_ONCE = 500;
 
-/** Sends deliveries again that failed for good since then; returns how many. */
+/** Restarts deliveries that were created since then and failed permanently; returns how many. */
 export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
   return await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
     const range = [hookId, fromId, beforeId, sinceMs];
@@ -145,8 +145,8 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
   });
 }
 
-// Retries that are not due yet, alone: what is due needs no more than the end of the pause, or is being sent; and a reserved
-// delivery is about to be attempted.
+// Only retries that are not due yet: those that are due are being sent, or go when the pause ends, and a reserved delivery is about to
+// be attempted.
 const isWaiting = `hook_id = $1 AND id >= $2 AND id < $3 AND state = 'pending'
   AND lane = ${LANE_NUMBERS.retry} AND attempts > schedule_from AND due_at_ms > $4`;
 const findWaitingSql: Statement<{ id: number }> = statement(
@@ -160,7 +160,7 @@ const restartWaitingSql: Statement<{ id: number }> = statement(
    RETURNING id`,
 );
 
-/** Makes the deliveries due that wait for a retry, and ends the pause. A held hook queue stays held. */
+/** Makes deliveries due that wait for a retry, and ends the pause. A held hook queue stays held. */
 export async function restartWaiting(store: Store, hookId: number, nowMs: number): Promise<void> {
   await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
     const range = [hookId, fromId, beforeId, nowMs];
@@ -175,7 +175,7 @@ export async function restartWaiting(store: Store, hookId: number, nowMs: number
 interface RestartStatements {
   /** The first that can be restarted. */
   readonly find: BoundStatement & { readonly statement: Statement<{ id: number }> };
-  /** A page of those that can be. */
+  /** Restarts a page of those that can be restarted. */
   readonly restart: BoundStatement;
 }
 
@@ -188,7 +188,7 @@ type BindRestart = (range: LogRange) => RestartStatements;
 
 /** Goes through the log and ends the pause; returns how many were restarted. */
 async function restartAll(store: Store, restart: Restart, bind: BindRestart): Promise<number> {
-  // First: to read a long log takes a while, and a pause that begins meanwhile stays.
+  // The pause ends first: reading a long log takes a while, and a pause that begins meanwhile stays.
   await store.writeAll([endPauseStatement(restart)]);
   let count = 0;
   for await (const window of listOldestFirst(store, restart.hookId))
@@ -201,9 +201,9 @@ function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
 }
 
 /**
- * A read looks for what can be restarted: a write that looked through a long log would hold up the writes of all owners.
- * Each row is looked at once, since what was restarted may have failed again already. A page that is not full is not the last one: others
- * may have taken rows of it.
+ * A read finds what can be restarted, since a write that scans a long log would delay the writes of all owners. Each row is visited
+ * once: a restarted delivery may have failed again already. A page that is not full need not be the last one, since other requests may
+ * have changed rows of it.
  */
 async function restartWindow(
   store: Store,
@@ -250,8 +250,8 @@ export async function wakeForOrigin(
   await store.writeAll(hookIds.map((hookId) => ({ statement: wakeOfOriginSql, parameters: [origin, hookId, nowMs] })));
 }
 
-// What ended without a response got none of another request. The event of a test never happened: it is not sent again. COUNT instead
-// of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads all events for it.
+// A delivery that ended without a response cannot have got that of another request. The event of a test never happened, so a test is
+// not sent again. COUNT instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, reads all events for it.
 const doubtDeliveriesSql = multiRowStatement(
   'delivery-doubt',
   { id: 'int' },
@@ -269,7 +269,7 @@ interface Doubt {
   readonly nowMs: number;
 }
 
-/** In one transaction: a process that ends between the two leaves no pending delivery whose hook queue sleeps. */
+/** Runs in one transaction, so that a crash in between leaves no pending delivery whose hook queue sleeps. */
 export const reopenDoubtful: Procedure<Doubt, number> = conditionalProcedure(
   import.meta.url,
   'reopenDoubtful',
@@ -284,8 +284,8 @@ export const reopenDoubtful: Procedure<Doubt, number> = conditionalProcedure(
 );
 
 /**
- * Restarts deliveries that ended with responses which may have belonged to other requests; returns how many. Those of a hook that such
- * a response has disabled are held until it is enabled.
+ * Restarts deliveries that ended with responses which may have belonged to other requests; returns how many. If such a response has
+ * disabled the hook, they are held until it is enabled.
  */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
   return deliveryIds.length === 0 ? 0 : await store.call(reopenDoubtful, { deliveryIds, nowMs });

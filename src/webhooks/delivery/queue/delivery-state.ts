@@ -5,7 +5,7 @@
  * | lane  | attempts          | due       | state |
  * |-------|-------------------|-----------|-------|
  * | first | 0                 |           | **new**: waits for its first attempt |
- * | first | above 0           |           | **requested**: a person has requested a redelivery, and the workers will send it |
+ * | first | above 0           |           | **requested**: a person requested a redelivery, which the workers will send |
  * | retry | = `schedule_from` | later     | **reserved** for a manual attempt, until it is due |
  * | retry | = `schedule_from` | now       | its manual attempt stored no result in time: the workers send it |
  * | retry | > `schedule_from` |           | **retrying**: waits for its next attempt |
@@ -19,13 +19,13 @@ export function toLane(stored: number): Lane {
   return stored === LANE_NUMBERS.first ? 'first' : 'retry';
 }
 
-/** Nothing has been attempted or reserved. */
+/** Condition: the delivery was neither attempted nor reserved. */
 export const IS_NEW = `(state = 'pending' AND attempts = 0 AND lane = ${LANE_NUMBERS.first})`;
 
-/** After its first attempt, a delivery is in the lane of first attempts only because a person has requested it. */
+/** Condition: after its first attempt, a delivery is in the lane of first attempts only because a person has requested it. */
 export const IS_REQUESTED = `(state = 'pending' AND lane = ${LANE_NUMBERS.first} AND attempts > 0)`;
 
-/** A manual attempt reserves its delivery until after its own deadline. `now` is the parameter with the present time. */
+/** Condition: a manual attempt has reserved the delivery until after its own deadline. `now` is the parameter with the present time. */
 export function isReserved(now: string): string {
   return `(state = 'pending' AND lane = ${LANE_NUMBERS.retry} AND attempts = schedule_from AND due_at_ms > ${now})`;
 }

@@ -1,11 +1,11 @@
 /**
  * Creates, holds, moves and cancels deliveries in the transaction of the caller. A transaction locks rows of `endpoint_queue` in
- * ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
+ * ascending order of hook ids and before those of `hooks`, so that no two deadlock.
  *
- * Names of tables and statements are older than the words of the code: `endpoint` is a hook queue, `parked` is paused, held or
- * canceled, `settle` stores results, `rest` is sleep, `claim` and `take` reserve, `give back` ends a reservation, `doubt` reopens what
- * was not verified. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in
- * order of (hook, lane, due time). A pause of the breaker moves that row alone, so a dead receiver with a million deliveries costs one
+ * Names of tables and statements are older than the terms of the code: `endpoint` means hook queue; `parked` paused, held or canceled;
+ * `settle` store results; `rest` sleep; `claim` and `take` reserve; `give back` end a reservation; `doubt` reopen unverified
+ * deliveries. Each hook has a queue: a row in `endpoint_queue` with the time when something is due next, and its deliveries in order
+ * of (hook, lane, due time). A pause of the breaker changes that row alone, so a dead receiver with a million deliveries costs one
  * row update for each pause; the backoff of a retry is in the row of its delivery.
  * docs/how-it-works/delivery.md explains the columns.
  */
@@ -20,13 +20,13 @@ export const SHARD_COUNT = 256;
 
 // CASE and COALESCE keep PostgreSQL from preferring these predicates to the lookup by id. Without fresh statistics, as after
 // every burst, it expects a plain `state = 'pending'` or `… IS NULL` to hold for very few rows, and scans all of them.
-/** A delivery that is named by its ids is still to be sent. */
+/** Condition: a delivery that is selected by its ids is still to be sent. */
 export const isStillPending = (deliveries: string): string =>
   `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
-/** A hook queue that is named by its id is neither held nor canceled. */
+/** Condition: a hook queue that is selected by its id is neither held nor canceled. */
 export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
-/** The generation of a hook's queue; 0 as long as it has no row. */
+/** The generation of a hook's queue; 0 while the queue has no row. */
 export const generationOf = (hookId: string): string =>
   `COALESCE((SELECT q.generation FROM endpoint_queue q WHERE q.hook_id = ${hookId}), 0) AS generation`;
 
@@ -44,14 +44,14 @@ export interface NewDelivery {
   readonly eventKind: EventKind;
   /** The subject of the event, by which the log can be searched. */
   readonly subject?: string;
-  /** The profile that its body is written in; that of the hook at each attempt unless given. */
+  /** The profile in which the body is rendered; unless given, that of the hook at each attempt. */
   readonly profile?: ProfileName;
   /** `new URL(hook.url).origin` */
   readonly origin: string;
-  /** The owner of the repository, whose fair share it counts for. */
+  /** The owner of the repository, for whose fair share the delivery counts. */
   readonly ownerId: string;
   readonly nowMs: number;
-  /** Now unless given. The caller of a test sends it, and gives the workers a time after its own deadline. */
+  /** Now unless given. The caller of a test sends it itself, and sets a time after its own deadline for the workers. */
   readonly dueAtMs?: number;
 }
 
@@ -84,8 +84,8 @@ const insertDeliveriesSql = multiRowInsert('delivery-insert', 'deliveries', {
   created_at_ms: 'int',
 });
 
-// The row lock orders the enqueues of one hook queue, and a worker that puts it to sleep compares the version. The version rises
-// for a hook queue that is due already too: a worker that does not see the new delivery yet might put it to sleep.
+// The row lock orders the enqueues of one hook queue, and a worker that puts it to sleep compares the version. The version also rises
+// for a hook queue that is due already: otherwise a worker that does not see the new delivery yet might put it to sleep.
 const wakeOnEnqueueSql = multiRowInsert(
   'endpoint-wake-on-enqueue',
   'endpoint_queue',
@@ -109,15 +109,15 @@ const wakeOnEnqueueSql = multiRowInsert(
 /** The version that an enqueue gave to the row of each hook queue, by the id of its hook. */
 export type EnqueueVersions = ReadonlyMap<number, number>;
 
-/** Reads the versions from the answers to `enqueueStatements()`, or to statements that contain them; no other of these has rows. */
+/** Reads the versions from the answers to statements that contain `enqueueStatements()`; no other of these statements returns rows. */
 export function readEnqueueVersions(answers: readonly (readonly Row[])[]): EnqueueVersions {
   const rows = answers.flat() as unknown as { readonly hook_id: number; readonly version: number }[];
   return new Map(rows.map(({ hook_id, version }) => [hook_id, version]));
 }
 
 /**
- * Makes deliveries, at the end of the transaction that stores their events: every enqueue to a hook queue waits
- * for its row from here to the commit. Follow it with `wakeDeliveries()`.
+ * Creates deliveries. Must be at the end of the transaction that stores their events: from here to the commit, every other enqueue to
+ * these hook queues waits for their rows. Call `wakeDeliveries()` after the commit.
  */
 export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
   return [
@@ -127,7 +127,7 @@ export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStat
   ];
 }
 
-/** Statements that store the bodies of deliveries. They are invisible until their deliveries are stored. */
+/** Statements that store the bodies of deliveries, which are not visible until their deliveries are stored. */
 export function contentStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
   const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null, profile = null }) =>
     'storedBytes' in body
@@ -173,7 +173,7 @@ function listWakes(deliveries: readonly NewDelivery[]) {
   });
 }
 
-/** The digest takes several times as long as this look-up, and every delivery needs the shard of its origin. */
+/** Caches shards: every delivery needs the shard of its origin, and the digest takes several times as long as this look-up. */
 const shardByOrigin = new Map<string, number>();
 const MAX_REMEMBERED_ORIGINS = 10_000;
 
@@ -205,8 +205,8 @@ const holdSeenHookQueueSql: Statement = statement(
 );
 
 /**
- * The same, after the hook was read as disabled. If it was enabled after that read, the version has risen: the hook queue is not
- * held, stays due, and is read again.
+ * Holds the deliveries of a hook that was read as disabled. If the hook was enabled after that read, the version has risen, and the
+ * hook queue is not held, stays due, and is read again.
  */
 export function holdSeenHookQueueStatement(hookId: number, version: number, nowMs: number): BoundStatement {
   return { statement: holdSeenHookQueueSql, parameters: [hookId, nowMs, NEVER_MS, version] };
@@ -220,7 +220,7 @@ const releaseHookQueueSql: Statement = statement(
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
 );
 
-/** Releases a hook that was enabled, or changed so that it may work now: its held deliveries are pending, its failures forgotten. */
+/** Releases a hook that was enabled or got another URL: held deliveries become pending, and failures are reset. */
 export function releaseHookQueueStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: releaseHookQueueSql, parameters: [hookId, nowMs] };
 }
@@ -236,8 +236,8 @@ const raiseVersionSql: Statement = statement(
 );
 
 /**
- * The same for a hook that was read as enabled: it keeps its failures and its pause, unless it was disabled since. The version rises
- * in any case, so that a worker which saw it as disabled in between does not hold it.
+ * Releases a hook that was read as enabled only if it was disabled since; otherwise its failures and its pause stay. The version rises
+ * in any case, so that a worker that saw the hook as disabled in between does not hold it.
  */
 export function releaseOffHookQueueStatements(hookId: number, nowMs: number): BoundStatement[] {
   return [
@@ -251,7 +251,7 @@ const moveHookQueueSql: Statement = statement(
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1, generation = generation + 1 WHERE hook_id = $1`,
 );
 
-/** Moves a hook whose URL has another origin: the worker that owns the shard of that origin sends its deliveries. */
+/** Moves a hook whose URL has another origin: the worker that owns the shard of the new origin sends its deliveries. */
 export function moveHookQueueStatement(hookId: number, origin: string): BoundStatement {
   return { statement: moveHookQueueSql, parameters: [hookId, origin, shardOf(origin)] };
 }

@@ -73,7 +73,7 @@ forEachEngine('sweepDeliveries() expires a held retry that is due later, and no 
   assert.equal((await readDelivery(store, reserved)).state, 'pending');
 });
 
-forEachEngine('correctTimes() reads the deliveries of those hooks alone that have a late one', async (store) => {
+forEachEngine('correctTimes() reads only deliveries of hooks with a late due time', async (store) => {
   for (let hookId = 1; hookId <= HOOKS; hookId += 1) await enqueue(store, hookId);
   await enqueue(store, HOOKS, NOW + DAY_MS);
   const { recorded, readNames } = recordStatements(store);

@@ -11,20 +11,20 @@ import { repeatBatches, type SweepContext } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 
-// endpoint = hook queue, parked = paused, held or canceled: see delivery-store.ts.
-// A scalar subselect: PostgreSQL turns EXISTS into a join, and without statistics reads all that waits for it.
+// `endpoint` means hook queue, `parked` paused, held or canceled: see delivery-store.ts.
+// A scalar subselect: PostgreSQL turns EXISTS into a join and, without statistics, reads all waiting deliveries for it.
 const hasPending = (condition = ''): string =>
   `(SELECT d.id FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
      ${condition} LIMIT 1) IS NOT NULL`;
 
 /**
- * Which pending deliveries expire, by lane. Each condition reads a range of the index of waiting deliveries, or the few retries that
- * waited when the hook was disabled, and not all that came since.
+ * Conditions on pending deliveries that expire, by lane. Each reads a range of the index of waiting deliveries, or the few retries that
+ * waited when the hook was disabled, and not the deliveries that came since.
  */
 const isExpired = {
-  // What a person has requested again counts from then on: it is due at that time.
+  // The 7 days of a delivery that a person requested again begin at that request, which is its due time.
   first: (before: string) => `AND lane = ${LANE_NUMBERS.first} AND due_at_ms < ${before} AND created_at_ms < ${before}`,
-  // A retry may be due later. A delivery that is reserved counts from its reservation on, which begins its schedule.
+  // A retry expires even if it is due later. The time of a reserved delivery begins with its reservation, which begins its schedule.
   retry: (before: string) =>
     `AND lane = ${LANE_NUMBERS.retry} AND created_at_ms < ${before} AND (due_at_ms < ${before} OR attempts > schedule_from)`,
 } as const;
@@ -39,8 +39,8 @@ const canceledHookQueuesSql: Statement<{ hook_id: number }> = statement(
   `SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL AND ${hasPending()} ORDER BY hook_id`,
 );
 
-// The conditions stand on the row itself too: PostgreSQL checks those again when it has waited for a redelivery of the row, and not
-// those of the subselect.
+// The conditions are repeated on the row itself: after a wait for a redelivery of the row, PostgreSQL checks those again, and not those
+// of the subselect.
 const endPendingSql = (state: string, condition: string, limitAt: number) =>
   `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' ${condition} AND id IN
      (SELECT id FROM deliveries WHERE hook_id = $1 AND state = 'pending' ${condition}
@@ -54,7 +54,7 @@ const expireSomeSql: readonly EndSome[] = [
 ];
 const cancelSomeSql: EndSome = statement('sweep-cancel', endPendingSql('canceled', '', 2));
 
-/** Expires deliveries created, and last requested, before a time, of hook queues that have been held since before that time. */
+/** Expires deliveries of hook queues that were held before this time, if they were also created and last requested before it. */
 export async function expireHeld(store: Store, beforeMs: number, sweeping: SweepContext): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(heldHookQueuesSql, [beforeMs]))
@@ -105,12 +105,12 @@ const deleteUnusedSql: Statement<{ delivery_id: number }> = statement(
    RETURNING delivery_id`,
 );
 
-/** Contents that were stored before their deliveries, which did not follow because the process ended. */
+/** Deletes contents that were stored ahead of deliveries which were never stored, because the process ended. */
 export async function deleteUnusedContents(store: Store, beforeId: number, sweeping: SweepContext): Promise<number> {
   return await repeatBatches(sweeping, async (limit) => (await store.write(deleteUnusedSql, [beforeId, limit])).length);
 }
 
-/** Contents of deliveries that were not stored and never will be. */
+/** Deletes the contents of deliveries that were refused, and will not be stored. */
 export async function deleteContentsOf(store: Store, deliveryIds: readonly number[]): Promise<void> {
   const ids = deliveryIds.map((id) => ({ id }));
   if (ids.length > 0) await store.writeAll(bindRows(deleteContentsSql, ids));
@@ -122,7 +122,7 @@ interface DeleteInput {
   readonly limit: number;
 }
 
-/** Deletes a page of old deliveries with their attempts and contents in one transaction, so that none stays alone. */
+/** Deletes a page of old deliveries with their attempts and contents in one transaction, so that no orphans remain. */
 export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalProcedure(
   import.meta.url,
   'deleteOldDeliveries',
@@ -133,7 +133,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
   },
 );
 
-/** Deletes the log before an id: ids rise with time. */
+/** Deletes the log below an id: ids rise with time. */
 export async function deleteLogBefore(store: Store, beforeId: number, sweeping: SweepContext): Promise<number> {
   let count = 0;
   for (const { hook_id: hookId } of await store.read(hookQueuesWithOldSql, [beforeId]))
@@ -150,7 +150,7 @@ const forgetHookQueuesSql: Statement<{ hook_id: number }> = statement(
    RETURNING hook_id`,
 );
 
-/** Deletes hook queues of deleted hooks, once their log is gone. */
+/** Deletes hook queues of deleted hooks, once their log is deleted. */
 export async function forgetDeletedHookQueues(store: Store, beforeMs: number, sweeping: SweepContext): Promise<number> {
   return await repeatBatches(
     sweeping,

@@ -1,6 +1,6 @@
 /**
- * Creates the UUID of a delivery, the same at every attempt, by which a receiver finds duplicates. The time in it lets the log
- * find a delivery by its UUID without an index, which would cost every delivery another page written.
+ * Creates the UUID of a delivery, the same at every attempt, by which a receiver finds duplicates. It contains the time, so that the
+ * log finds a delivery by its UUID without an index, which would cost one more written page for every delivery.
  */
 
 export function createDeliveryUuid(nowMs: number, random: Uint8Array): string {
@@ -19,7 +19,7 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/** A delivery is stored soon after its UUID is made; the rest allows for clocks that were set. */
+/** A delivery is stored soon after its UUID is created; the rest of this time allows for clocks that were set. */
 const TOLERANCE_MS = 60_000;
 
 export interface Period {
@@ -27,7 +27,7 @@ export interface Period {
   readonly untilMs: number;
 }
 
-/** Returns when a delivery of that UUID was created; all times for a UUID of another version, which old deliveries have. */
+/** The period in which a delivery of this UUID was created; unlimited for another UUID version, which old deliveries have. */
 export function periodOfUuid(uuid: string): Period {
   if (UUID.exec(uuid)?.[1] !== '7') return { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
   const ms = Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16);

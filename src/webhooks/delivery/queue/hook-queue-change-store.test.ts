@@ -47,7 +47,7 @@ forEachEngine('a paused hook queue is not woken by an enqueue', async (store) =>
   assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
 });
 
-forEachEngine('a hook queue that is released, or that a person asks for, forgets its pause', async (store) => {
+forEachEngine('the pause of a hook queue ends when it is released or a person requests a delivery', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const paused = { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') };
@@ -70,7 +70,7 @@ forEachEngine('a hook queue that is released, or that a person asks for, forgets
   }
 });
 
-forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {
+forEachEngine('when an origin works again, only hook queues that waited for it are woken', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   for (const hookId of [1, 2]) await enqueue(store, hookId);
   const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
@@ -109,7 +109,7 @@ forEachEngine('a cancelled hook queue never wakes', async (store) => {
   assert.deepEqual(await readDue(store, NOW * 2), []);
 });
 
-forEachEngine('what the former address of a moved hook answers changes nothing of it', async (store) => {
+forEachEngine('an answer of the former address of a moved hook changes nothing of the hook', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
   const elsewhere = Array.from({ length: 300 }, (_, number) => `https://moved-${number}.test`).find(
@@ -172,7 +172,7 @@ for (const [title, changes] of underLease)
     assert.notDeepEqual(await store.read(wholeRowSql), before);
   });
 
-forEachEngine('a hook queue that makes room is found behind those that are due; a later pause stays', async (store) => {
+forEachEngine('a hook queue that makes room is found after those that are due; a later pause stays', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   for (const hookId of [1, 2, 3]) await enqueue(store, hookId);
   await store.writeAll(healthStatements([{ hookId: 3, ...FINE, pause: pauseFor('failures') }]));
@@ -187,7 +187,7 @@ forEachEngine('a hook queue that makes room is found behind those that are due; 
   );
 });
 
-forEachEngine('a hook queue whose pause ends as it makes room is found behind those that are due', async (store) => {
+forEachEngine('a hook queue whose pause ends as it makes room is found after those that are due', async (store) => {
   await takeAllShards(store, OWNER, NOW);
   for (const hookId of [1, 2]) await enqueue(store, hookId);
   const over = { sinceMs: NOW - 9000, untilMs: NOW - 1000, reason: 'failures' as const };

@@ -1,7 +1,6 @@
 /**
- * Stores how attempts changed hook queues: pause, breaker, failures, held after a failure. Every statement names its rows and may
- * run twice, so a transaction that failed is repeated unchanged. What a worker has decided counts only under the lease under which
- * it read the hook queue.
+ * Stores how attempts changed hook queues: pause, breaker, failures, held after a failure. Every statement is idempotent, so a failed
+ * transaction is repeated unchanged. A decision of a worker counts only under the lease under which it read the hook queue.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
 import { bindRows, type MultiRowStatement, multiRowStatement, type ValueRow } from '../../../database/value-rows.ts';
@@ -24,7 +23,7 @@ import {
 } from './manual-attempt-store.ts';
 import type { OwnedShard } from './shard-store.ts';
 
-/** What a worker found out counts under its lease alone, and in the generation of the hook queue in which the attempt began. */
+/** An outcome counts only under the lease of its worker, and in the generation of the hook queue in which the attempt began. */
 export interface HealthFence extends OwnedShard {
   readonly generation: number;
 }
@@ -36,28 +35,27 @@ export interface HealthChange extends HookHealth, HealthFence {
   /** How often the hook's breaker opened since it was last closed. */
   readonly openings: number;
   /**
-   * Null when it may send. `kept`: an attempt came back that had begun before the pause, which stays; if a person has ended the pause
-   * since, nothing changes.
+   * Null: no pause. `kept`: the attempt began before the pause, which stays; if a person has ended the pause since, nothing changes.
    */
   readonly pause: Pause | 'kept' | null;
 }
 
 export type HookQueueChange =
   | HealthChange
-  /** The hook is switched off, and what is pending is held; `under` the worker's lease, or if the manual attempt counts. */
+  /** Disables the hook and holds its pending deliveries, if the worker's lease is valid or the manual attempt counts (`under`). */
   | DisableChange
-  /** The hook was found switched off, in the version of the row that was read. */
+  /** The hook was found disabled; `version` is that of its row when it was read. */
   | { readonly kind: 'hold'; readonly hookId: number; readonly version: number }
   /** The hook was deleted. */
   | { readonly kind: 'cancel'; readonly hookId: number }
-  /** The hook's URL has another origin. The shard is that of the former one. */
+  /** The hook's URL has another origin. The shard is that of the former origin. */
   | ({ readonly kind: 'move'; readonly hookId: number; readonly origin: string } & OwnedShard)
   /**
-   * The origin can be connected to again: its hook queues need not wait for probes of their own. Without a fence, since it is true
-   * under any lease, and a worker whose breaker of the origin is open pauses them again.
+   * The origin can be connected to again, so its hook queues need not wait for their own probes. There is no fence, since this is true
+   * under any lease; a worker whose breaker of the origin is open pauses them again.
    */
   | { readonly kind: 'wake origin'; readonly origin: string }
-  /** Others of the owner, which are due for longer than from now, come before it. */
+  /** Makes the row due from now on, so that other hook queues of the owner that became due earlier come first. */
   | ({ readonly kind: 'make room'; readonly hookId: number } & OwnedShard)
   /** A manual attempt was accepted: the hook queue's pause ends. */
   | ({ readonly kind: 'recover' } & ManualAttempt)
@@ -73,19 +71,19 @@ interface DisableChange {
 
 type ChangeOf<Kind> = Extract<HookQueueChange, { kind: Kind }>;
 
-/** Changes of a single row. Health is stored for many rows at once, and `worker/origin-wakes.ts` wakes an origin in transactions of its own. */
+/** Changes of a single row. Health is stored for many rows at once; `worker/origin-wakes.ts` wakes an origin in separate transactions. */
 type RowChange = Exclude<HookQueueChange, { kind: 'health' | 'wake origin' }>;
 
-/** Who stores the changes, and when. */
+/** The worker that stores the changes, and the present time. */
 export interface ChangeContext {
   /** The owner of the shards. */
   readonly workerId: string;
   readonly nowMs: number;
 }
 
-// A worker that was stopped for a while may come with its results after another one has sent, paused or disabled: under a lease
-// that is over nothing changes. The next owner makes the attempt again, and gets a 410 again. A hook queue that was released or
-// moved meanwhile has another generation: what the former address answers changes nothing.
+// A worker that did not run for a while may store its results after another one has sent, paused or disabled. Its lease has ended, so
+// nothing changes: the next owner makes the attempt again, and gets the 410 again. A hook queue that was released or moved meanwhile
+// has another generation, so the answer of the former address changes nothing.
 const holdFailingSql: Statement = statement(
   'endpoint-hold-failing',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
@@ -116,7 +114,7 @@ function moveFoundStatement(
   return { statement: moveFoundSql, parameters: [hookId, origin, shardOf(origin), shard, epoch, workerId, shard] };
 }
 
-// Scans find rows in the order in which they became due. A later pause, or the end of one that is kept, stays.
+// Scans find rows in the order in which they became due. A later due time stays, such as the end of a pause.
 const makeRoomSql: Statement = statement(
   'endpoint-make-room',
   `UPDATE endpoint_queue SET next_at_ms = $2
@@ -147,9 +145,9 @@ type RowWork =
 type RowOf<Wide> = Wide extends MultiRowStatement<infer Types> ? ValueRow<Types> : never;
 
 /**
- * All that a transaction changes in `endpoint_queue`, in ascending order of hooks: two transactions that lock the same rows
- * in different orders would deadlock. Of one hook: its changes in their order, its latest health, the room that it makes once that says
- * whether it is paused, its sleep.
+ * All changes of a transaction in `endpoint_queue`, in ascending order of hooks: two transactions that lock the same rows in different
+ * orders would deadlock. The order within a hook: its changes, its latest health, then making room (which needs to know whether it is
+ * paused), then its sleep.
  */
 export function hookQueueStatements(
   changes: readonly HookQueueChange[],
@@ -177,7 +175,7 @@ function listRowChanges(changes: readonly HookQueueChange[], context: ChangeCont
   }));
 }
 
-/** Neighbours of one kind go into one statement. */
+/** Groups adjacent changes of one kind, which go into one statement. */
 function splitRuns(works: readonly RowWork[]): RowWork[][] {
   const runs: RowWork[][] = [];
   for (const work of works) {
@@ -243,7 +241,7 @@ function listHealth(changes: readonly HookQueueChange[]): RowWork[] {
   return [...latest.values()].map((change) => ({ kind: 'health', hookId: change.hookId, row: toHealthRow(change) }));
 }
 
-/** The pause that a later change keeps may be in the same transaction. */
+/** Merges a change that keeps the pause with an earlier change of the same transaction that has the pause. */
 function keepPause(earlier: HealthChange | undefined, change: HealthChange): HealthChange {
   if (change.pause !== 'kept' || earlier === undefined) return change;
   return { ...change, pause: earlier.pause, openings: earlier.openings };
@@ -267,7 +265,7 @@ function toHealthRow(change: HealthChange) {
   };
 }
 
-/** A hook queue without anything due: it sleeps until its next retry, or until something is enqueued. */
+/** A hook queue with nothing due: it sleeps until its next retry, or until something is enqueued. */
 export interface Sleep extends OwnedShard {
   readonly hookId: number;
   /** The version that the worker read. If an enqueue has raised it, the hook queue stays awake. */
@@ -290,7 +288,7 @@ const sleepSql = multiRowStatement(
      RETURNING endpoint_queue.hook_id`,
 );
 
-/** After the attempt results of the same transaction. */
+/** Must run after the attempt results of the same transaction. */
 function listSleepRows(sleeps: readonly Sleep[]): RowWork[] {
   return sleeps.map((sleep) => ({ kind: 'sleep', hookId: sleep.hookId, row: sleep }));
 }

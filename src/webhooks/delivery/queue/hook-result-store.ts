@@ -1,11 +1,11 @@
-/** Disables hooks whose receivers are gone or fail for days, and stores the last response of each hook. */
+/** Disables hooks whose receivers answered 410 or have failed for days, and stores the last response of each hook. */
 import { type BoundStatement, type Row, type Statement, statement } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { type AttemptKey, hasCounted } from './attempt-result-store.ts';
 import type { HookQueueChange } from './hook-queue-change-store.ts';
 
-// Only if the same transaction has held the hook queue: the fence is checked there, and another worker may take the shard between
-// the two statements.
+// Disables the hook only if the same transaction has held its hook queue, where the fence is checked: another worker may take the shard
+// between the two statements.
 const disableHookSql: Statement = statement(
   'hook-disable-failing',
   `UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3, updated_at_ms = $2
@@ -14,13 +14,13 @@ const disableHookSql: Statement = statement(
    RETURNING id, disabled_reason`,
 );
 
-/** The hooks that a transaction has disabled, by the answers to its statements. */
+/** The hooks that a transaction has disabled, from the answers to its statements. */
 export function listDisabled(statements: readonly BoundStatement[], answers: readonly (readonly Row[])[]) {
   const rows = statements.flatMap((one, index) => (one.statement === disableHookSql ? (answers[index] ?? []) : []));
   return rows.map((row) => ({ hookId: row.id, reason: row.disabled_reason }));
 }
 
-/** Rows of `hooks`: after all of `endpoint_queue`, ascending too. */
+/** Changes of `hooks`, in ascending order; must run after all changes of `endpoint_queue`. */
 export function hookStatements(
   changes: readonly HookQueueChange[],
   responses: readonly LastResponse[],
@@ -45,7 +45,7 @@ export function hookStatements(
 export interface LastResponse extends AttemptKey {
   readonly result: string;
   readonly status: number;
-  /** Where the attempt was sent: the answer of a former URL is not shown for the present one. */
+  /** The URL of the attempt: the response of a former URL is not shown for the present one. */
   readonly url: string | null;
 }
 

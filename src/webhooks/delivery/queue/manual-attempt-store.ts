@@ -1,8 +1,8 @@
 /**
  * Changes the hook queue after a manual attempt: ends its pause, counts a failure, or holds it after 410. Any process may make a
- * manual attempt, so no lease fences it: its delivery was reserved for it, and each statement acts only if the attempt's result
- * counted, in the generation of the hook queue in which it began. Once the reservation has run out, a worker makes the attempt, and learns by itself what the receiver answers. The statements run in
- * the transaction of the result, after the row of the delivery.
+ * manual attempt, so no lease fences it. Instead its delivery was reserved, and each statement acts only if the attempt's result
+ * counted, in the generation of the hook queue in which it began. After the reservation has expired, a worker makes the attempt and
+ * gets its own answer. The statements run in the transaction of the result, after the update of the delivery.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
 import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
@@ -10,7 +10,7 @@ import { type AttemptKey, hasCounted } from './attempt-result-store.ts';
 import { NEVER_MS } from './delivery-store.ts';
 
 export interface ManualAttempt extends AttemptKey {
-  /** That of the hook queue when its hook was read for the attempt. */
+  /** The generation of the hook queue when the hook was read for the attempt. */
   readonly generation: number;
 }
 
@@ -31,7 +31,7 @@ export function recoverHookQueueStatement(
   return { statement: recoverHookQueueSql, parameters: [hookId, nowMs, deliveryId, startedAtMs, generation] };
 }
 
-// Counts every attempt once: when the transaction is repeated, the attempt is in the log already.
+// Counts every attempt once: if the transaction is repeated, the attempt is in the log already.
 const countFailureSql: Statement = statement(
   'endpoint-count-failure',
   `UPDATE endpoint_queue SET fails = fails + 1,

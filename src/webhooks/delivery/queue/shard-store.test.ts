@@ -41,7 +41,7 @@ forEachEngine('shards of a worker whose clock was a day ahead are taken once the
   const right = { workerId: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
   assert.deepEqual((await renewWorkerLease(store, right)).workerIds, ['right']);
   assert.equal((await takeShards(store, right, 256)).length, 256);
-  // A clock that is less than a minute ahead keeps what it has.
+  // A worker whose clock is less than a minute ahead keeps its shards.
   const third = { workerId: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };
   assert.deepEqual(await takeShards(store, third, 256), []);
 });
@@ -60,7 +60,7 @@ forEachEngine('a worker that was killed counts as a crash for ten minutes, one t
 });
 
 forEachEngine(
-  'a worker that stands still during a renewal keeps no shard locked',
+  'a worker that is stopped during a renewal keeps no shard locked',
   async (store, { place, openAnother }) => {
     const { databaseUrl = '' } = place;
     await takeAllShards(store, 'still', NOW);

@@ -1,6 +1,6 @@
 /**
- * Leases the 256 shards, into which origins are hashed, to workers; when a worker crashes, others take over its shards (failover). The epoch
- * rises with every change of owner and fences late writes of the old owner.
+ * Leases the 256 shards, into which origins are hashed, to workers; when a worker crashes, others take over its shards (failover).
+ * The epoch rises with every change of owner and fences late writes of the former owner.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
@@ -23,8 +23,8 @@ const registerSql: Statement = statement(
    ON CONFLICT (owner) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
 );
 
-// Also leases that had run out, as long as no worker took them: no other worker has sent for the shard, so its epoch still
-// fences results.
+// Renews expired leases too, if no other worker has taken them: no other worker has sent for the shard, so its epoch still fences
+// results.
 const renewSql: Statement<OwnedShard> = statement(
   'delivery-shard-renew',
   `UPDATE delivery_shards SET expires_at_ms = $2 WHERE owner = $1 RETURNING shard, epoch`,
@@ -34,10 +34,10 @@ const listWorkersSql: Statement<{ owner: string; expires_at_ms: number }> = stat
   'delivery-worker-list',
   `SELECT owner, expires_at_ms FROM delivery_workers WHERE expires_at_ms > $1 AND expires_at_ms <= $2`,
 );
-/** A worker that ends deletes its entry; one that is killed leaves it. */
+/** How long a killed worker counts as a crash. A worker that stops deletes its entry; one that is killed leaves it. */
 const CRASHED_FOR_MS = 600_000;
 
-// $5 is the latest end that a lease can have: one that ends later was made while a clock was wrong.
+// $5 is the latest end that a lease can have: one that ends later was written by a wrong clock.
 const takeSql: Statement<OwnedShard> = statement(
   'delivery-shard-take',
   `UPDATE delivery_shards SET owner = $1, epoch = epoch + 1, expires_at_ms = $2
@@ -87,7 +87,7 @@ export async function renewWorkerLease(
   return { owned, workerIds, crashes: entries.length - workerIds.length };
 }
 
-/** Renews the leases of a worker that ends, and deletes its entry: the others divide the shards as if it were gone. */
+/** Renews the leases of a worker that is stopping, and deletes its entry: the others divide the shards without it. */
 export async function renewLastLeases(
   store: Store,
   { workerId, expiresAtMs }: Pick<WorkerLease, 'workerId' | 'expiresAtMs'>,
@@ -115,7 +115,7 @@ export async function releaseShards(store: Store, workerId: string, shards: read
   if (shards.length > 0) await store.writeAll(bindRows(releaseSql, shards, { more: [workerId] }), { inOneTrip: true });
 }
 
-/** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */
+/** Deletes the entry of a worker that stops, and entries that were not renewed since `beforeMs`. */
 export async function forgetWorkers(store: Store, workerId: string, beforeMs: number): Promise<void> {
   await store.write(forgetWorkerSql, [workerId, beforeMs]);
 }

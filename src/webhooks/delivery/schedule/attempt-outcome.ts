@@ -1,9 +1,9 @@
 /**
- * Decides what an attempt means: accepted, gone, refused, unreachable or blocked; and what it tells the circuit breakers.
+ * Decides the outcome of an attempt: accepted, gone, refused, unreachable or blocked; and how the circuit breakers count it.
  *
- * A response comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
- * at one Jenkins or one gateway, and no response to one of them may stop another. Only what happens before a request is
- * sent, the name, the connection and TLS, is the same for all hooks of an origin, and no path can bring it about.
+ * A response comes from one path, so it counts for that hook alone, whatever its status: many owners may have hooks at one Jenkins
+ * or one gateway, and a response to one hook must not stop another. Only failures before a request is sent (name, connection, TLS)
+ * are the same for all hooks of an origin, and no path can cause them.
  */
 import type { BreakerEvent } from './breaker.ts';
 
@@ -12,7 +12,7 @@ export type Outcome =
   | { readonly kind: 'accepted'; readonly status: number }
   | { readonly kind: 'gone'; readonly status: 410 }
   | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
-  /** `stage`: it could not begin (`before-connect`); no connection (`connect`); connected, but no usable response (`response`). */
+  /** `stage`: the attempt could not begin (`before-connect`), could not connect (`connect`), or got no usable response (`response`). */
   | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'before-connect' | 'connect' | 'response' }
   | { readonly kind: 'blocked' };
 
@@ -24,7 +24,7 @@ export function toOutcome(status: number, retryAfterMs?: number): Outcome {
 }
 
 export interface BreakerEvents {
-  /** Undefined: the outcome says nothing about the hook. */
+  /** Undefined if the outcome says nothing about the hook. */
   readonly ofHook: BreakerEvent | undefined;
   readonly ofOrigin: BreakerEvent | undefined;
 }
@@ -39,12 +39,12 @@ const EVENTS_OF: EventsOf = {
   refused: (outcome) => ({ ofHook: toRefusalEvent(outcome), ofOrigin: SUCCESS }),
   gone: () => ({ ofHook: FAILURE, ofOrigin: SUCCESS }),
   unreachable: ({ stage }) => EVENTS_OF_STAGE[stage],
-  // The receiver was not asked.
+  // No request reached the receiver.
   blocked: () => ({ ofHook: FAILURE, ofOrigin: undefined }),
 };
 
 const EVENTS_OF_STAGE: Readonly<Record<Extract<Outcome, { kind: 'unreachable' }>['stage'], BreakerEvents>> = {
-  // The sender's own fault: the receiver was not asked.
+  // The fault is the sender's: no request reached the receiver.
   'before-connect': { ofHook: FAILURE, ofOrigin: undefined },
   connect: { ofHook: undefined, ofOrigin: FAILURE },
   // One path may stay silent while the others answer.
@@ -56,8 +56,8 @@ export function toBreakerEvents(outcome: Outcome): BreakerEvents {
 }
 
 /**
- * RFC 6585 §4: 429 is about this sender's rate, so the wait counts at once. With any other status it counts only when this
- * failure opens the breaker.
+ * RFC 6585 §4: a 429 is about the rate of this sender, so its `Retry-After` counts at once. With any other status it counts only if
+ * this failure opens the breaker.
  */
 function toRefusalEvent({ status, retryAfterMs = 0 }: Extract<Outcome, { kind: 'refused' }>): BreakerEvent {
   if (retryAfterMs === 0) return FAILURE;

@@ -34,7 +34,7 @@ const probing = advance(open, [begin], NOW + 5000);
 const ramping = advance(probing, [success]);
 const nearlyUp = advance(ramping, times(14, success));
 
-/** The whole machine: `docs/how-it-works/delivery.md` has the same table with reasons. The pause is from `NOW`. */
+/** All transitions: `docs/how-it-works/delivery.md` has the same table with reasons. The pause begins at `NOW`. */
 const table: [from: string, before: Breaker, event: BreakerEvent, state: BreakerState, pauseMs?: number][] = [
   ['closed', CLOSED_BREAKER, begin, 'closed'],
   ['closed', CLOSED_BREAKER, success, 'closed'],
@@ -77,7 +77,7 @@ test('the table above has every transition', () => {
     for (const kind of Object.keys(events)) assert.ok(tested.has(`${state} ${kind}`), `${state} ${kind}`);
 });
 
-test('an open breaker lets nothing go, a probing one one attempt, a closed one all', () => {
+test('an open breaker allows no attempt, a probing one allows one, a closed one allows all', () => {
   assert.equal(allowedAttempts(open, NOW + 4999), 0);
   assert.equal(allowedAttempts(open, NOW + 5000), 1);
   assert.equal(allowedAttempts(probing, NOW), 1);
@@ -149,7 +149,7 @@ test('a breaker opens when five of the last twenty failed and these are nine ten
   );
 });
 
-test('a breaker comes back from what its row keeps', () => {
+test('a breaker is restored from its row', () => {
   const row = { isPaused: false, fails: 0, openings: 0, sinceMs: 7000, untilMs: 9000 };
   assert.equal(restoreBreaker(row), CLOSED_BREAKER);
   assert.equal(advance(restoreBreaker({ ...row, fails: 4 }), [failure]).state, 'open');
@@ -162,7 +162,7 @@ test('a breaker comes back from what its row keeps', () => {
   assert.equal(advance(third, [begin, failure], NOW).untilMs - NOW, 40_000);
 });
 
-test('a pause that ends later than any is over: the clock was ahead when it began', () => {
+test('a pause that is longer than any can be is over: the clock was ahead when it began', () => {
   const DAY_MS = 86_400_000;
   const ahead = advance(nearlyOpen, [failure], NOW + DAY_MS);
   assert.equal(allowedAttempts(ahead, NOW + DAY_MS), 0);

@@ -1,19 +1,19 @@
 /**
- * Implements the circuit breaker that pauses a failing hook or origin, by its share of failures, or at once by 429 with
- * `Retry-After`. With any other failure `Retry-After` counts if that failure opens the breaker. `Retry-After` is
- * honoured up to 5 minutes. The same machine serves a hook and an origin; what counts as a success and a failure for each is in
- * `attempt-outcome.ts`. Pure: reads no clock and does no I/O.
+ * Implements the circuit breaker that pauses a failing hook or origin, by its share of failures, or at once after a 429 with
+ * `Retry-After`. After any other failure `Retry-After` counts if that failure opens the breaker. `Retry-After` is honoured up to 5
+ * minutes. Hooks and origins use the same state machine; `attempt-outcome.ts` decides what is a success and a failure for each.
+ * Pure: reads no clock and does no I/O.
  *
- * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
- * a row about twice a minute at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
- * does not open it again. `docs/how-it-works/delivery.md` has the table of `TRANSITIONS` with its reasons.
+ * A breaker judges a share of failures, not failures in a row: at 150 deliveries a second, a receiver with one bad server of five
+ * fails five times in a row about twice a minute, and is not down. For the same reason one failure on the ramp does not open the
+ * breaker again. `docs/how-it-works/delivery.md` has the table of `TRANSITIONS` with its reasons.
  */
 export interface BreakerRules {
-  /** After the probe 1, 2, 4 … attempts are allowed at once, up to this many; when these are accepted, the breaker closes. */
+  /** After the probe 1, 2, 4 … attempts are allowed at once, up to this many; when the last step is accepted, the breaker closes. */
   readonly maxRamp: number;
 }
 
-/** Four deliveries of a hook are under way at most, so a longer ramp would change nothing. */
+/** At most four deliveries of a hook are under way, so a longer ramp would have no effect. */
 export const HOOK_RULES: BreakerRules = { maxRamp: 4 };
 export const ORIGIN_RULES: BreakerRules = { maxRamp: 8 };
 
@@ -21,35 +21,36 @@ export const ORIGIN_RULES: BreakerRules = { maxRamp: 8 };
 const WINDOW = 20;
 const WINDOW_BITS = 2 ** WINDOW - 1;
 /**
- * Fewer failures do not open a breaker that is closed or ramping. One failed probe opens it again, and one 429 with `Retry-After`
- * opens any.
+ * Fewer failures do not open a breaker that is closed or ramping. A failed probe opens it again, and a 429 with `Retry-After` opens it
+ * in any state.
  */
 export const MIN_FAILURES = 5;
 /**
- * 18 of 20 once the window is full: a receiver that refuses half at random gets there once in 5,000 attempts, and one that
- * refuses less hardly ever. Of fewer attempts the same share, and at least `MIN_FAILURES`.
+ * The share of failures that opens a breaker: 18 of 20 once the window is full. A receiver that refuses half of its requests at random
+ * reaches that once in 5,000 attempts, and one that refuses fewer almost never. While the window has fewer attempts, the share is the
+ * same, and at least `MIN_FAILURES` are needed.
  */
 const OPEN_SHARE = 0.9;
 const FIRST_PAUSE_MS = 5000;
 export const MAX_PAUSE_MS = 300_000;
-/** The longest pause, with what is added to spread pauses and to delay the next probe of an origin. */
+/** The longest pause, including the random spread of pauses and the delay of the next probe of an origin. */
 export const LONGEST_PAUSE_MS = 1.5 * MAX_PAUSE_MS;
 
 export type BreakerState = 'closed' | 'open' | 'probing' | 'ramping';
 
 export interface Breaker {
   readonly state: BreakerState;
-  /** The last attempts, the newest in the lowest bit; 1 is a failure. A window without failures counts as empty. */
+  /** The window of the last attempts, the newest in the lowest bit; 1 is a failure. A window without failures counts as empty. */
   readonly failureBits: number;
   readonly attempts: number;
-  /** How often it opened for failures since it was last closed: each time the pause doubles. */
+  /** How often the breaker opened because of failures since it was last closed; the pause doubles each time. */
   readonly openings: number;
-  /** When it first opened since it was last closed. */
+  /** When the breaker first opened since it was last closed. */
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** The pause is as long as `Retry-After` says, not as planned. */
+  /** Whether `Retry-After` determines the pause. */
   readonly isFromRetryAfter: boolean;
-  /** While it ramps: how many may be under way, and how many succeeded on this step. */
+  /** On the ramp: how many attempts may be under way, and how many have succeeded on this step (`successes`). */
   readonly ramp: number;
   readonly successes: number;
 }
@@ -77,7 +78,7 @@ export type BreakerEvent =
 
 export interface BreakerMoment {
   readonly nowMs: number;
-  /** Uniform in [0, 1): spreads what was paused together. */
+  /** Uniform in [0, 1): spreads the ends of pauses that began together. */
   readonly random: number;
 }
 
@@ -100,7 +101,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   open: {
     // The first attempt after the pause is the probe.
     begin: (breaker, { nowMs }) => (isPauseOver(breaker, nowMs) ? { ...breaker, state: 'probing' } : breaker),
-    // Attempts begun before it opened say nothing about the state now.
+    // An attempt that began before the breaker opened says nothing about the present state.
     success: stay,
     failure: stay,
     rate_limited: (breaker, context) => {
@@ -137,12 +138,12 @@ export function allowedAttempts(breaker: Breaker, nowMs: number): number {
   return breaker.state === 'probing' ? 1 : breaker.ramp;
 }
 
-/** Whether the pause is over. A pause that ends later than any can was begun while the clock was ahead, and counts as over. */
+/** Whether the pause is over. A pause longer than the longest possible one began while the clock was ahead, and counts as over. */
 export function isPauseOver({ untilMs }: Pick<Breaker, 'untilMs'>, nowMs: number): boolean {
   return untilMs <= nowMs || untilMs > nowMs + LONGEST_PAUSE_MS;
 }
 
-/** Doubles with every opening; spread by a fifth, so that what failed together comes back apart. */
+/** Doubles with every opening, and is spread by ± 20 %, so that hooks that failed together do not come back together. */
 export function pauseMs(openings: number, random: number): number {
   const doublings = Math.min(30, Math.max(0, openings - 1));
   return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** doublings, MAX_PAUSE_MS) * (0.8 + 0.4 * random));
@@ -150,7 +151,7 @@ export function pauseMs(openings: number, random: number): number {
 
 /** The breaker of a hook, as its row in `endpoint_queue` has it. */
 export interface StoredBreaker {
-  /** It is paused after failures, or because of `Retry-After`. */
+  /** Whether it is paused after failures or because of `Retry-After`. */
   readonly isPaused: boolean;
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;
@@ -160,8 +161,8 @@ export interface StoredBreaker {
 }
 
 /**
- * After a start. The window is not stored: a hook that failed often begins open, with a probe; any other begins closed, with its
- * stored failures counted.
+ * Restores the breaker after a start. The window is not stored: a hook that failed often begins open, so that a probe comes first; any
+ * other begins closed, with its stored failures in the window.
  */
 export function restoreBreaker({ isPaused, fails, openings, sinceMs, untilMs }: StoredBreaker): Breaker {
   const attempts = Math.min(fails, MIN_FAILURES - 1);
@@ -196,7 +197,7 @@ function openForLonger(breaker: Breaker, context: Context): Breaker {
   });
 }
 
-/** A receiver that limits rates works: its `Retry-After` does not double the pause. */
+/** A receiver that limits rates is up, so its `Retry-After` does not double the pause. */
 function openForRateLimit(breaker: Breaker, context: Context): Breaker {
   return open(breaker, context, {
     openings: breaker.openings,
@@ -214,7 +215,7 @@ function open(breaker: Breaker, { nowMs }: Context, { forMs, ...opening }: Openi
   return { ...CLOSED_BREAKER, state: 'open', sinceMs, untilMs: nowMs + forMs, ...opening };
 }
 
-/** `Retry-After`, at most 5 minutes, and up to a fifth longer: sooner, a receiver that limits rates would only refuse again. */
+/** `Retry-After`, at most 5 minutes, plus up to 20 %; never shorter, since a receiver that limits rates would refuse again. */
 function retryAfterPauseMs({ retryAfterMs, random }: Context): number {
   return Math.round(Math.min(retryAfterMs, MAX_PAUSE_MS) * (1 + 0.2 * random));
 }

@@ -1,15 +1,14 @@
 /**
  * Limits deliveries under way: of the worker, an owner, an origin, an owner at an origin, and a hook.
  *
- * Where owners share (the worker, an origin) an owner may have at most min(its own cap, the free slots) under way. So one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
- * threshold of Choudhury and Hahne, 1998, with α = 1). Example: at an origin (16)
- * five owners, one after the other, get 8, 4, 2, 1 and 1. It is full then, and the next free slot goes to an owner that has
- * none. It takes thirteen owners to fill a worker.
+ * Where owners share slots (of the worker, of an origin) an owner may have at most min(its own cap, the free slots) under way. So one
+ * owner that takes as many as possible leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic threshold
+ * of Choudhury and Hahne, 1998, with α = 1). Example: at an origin (16 slots) five owners, one after the other, get 8, 4, 2, 1 and 1.
+ * Then the origin is full, and the next free slot goes to an owner with none. Thirteen owners fill a worker.
  *
- * Large bodies share the worker's memory by the same rule, in bytes. Small ones do not count, so they never wait for
- * large ones.
+ * Large bodies share the worker's memory by the same rule, in bytes. Small bodies do not count, so they never wait for large ones.
  *
- * An owner has a limit of hook queues in memory, too.
+ * The number of an owner's hook queues in memory is limited too.
  */
 import type { OriginLimits } from './origin-breakers.ts';
 
@@ -20,7 +19,7 @@ export interface Caps {
   /** Deliveries of one owner at one origin. */
   readonly ownerAtOrigin: number;
   readonly hook: number;
-  /** Bytes of the large bodies under way. The last body may exceed it. */
+  /** Bytes of the large bodies under way. The last body may exceed this limit. */
   readonly largeBodyBytes: number;
 }
 
@@ -32,17 +31,17 @@ export const CAPS: Caps = {
   hook: 4,
   largeBodyBytes: 33_554_432,
 };
-/** Bounds the hook queues of each owner in memory. An owner may have 50,000 whose receivers take long. */
+/** Limits the hook queues of each owner in memory. An owner may have 50,000, all with slow receivers. */
 export interface OwnerRoom {
-  /** Those beyond stay due in their rows until others have left. */
+  /** Hook queues beyond this limit stay due in their rows until others have left. */
   readonly maxOfOwner: number;
-  /** One makes room for others after this time at the earliest: it has to be read again when it comes back. */
+  /** The shortest time in memory before a hook queue makes room for others, since it has to be read again when it comes back. */
   readonly minStayMs: number;
 }
 
 export const OWNER_ROOM: OwnerRoom = { maxOfOwner: 4000, minStayMs: 5000 };
 
-/** Bodies up to this size are small. The most that a worker sends at once, 256 of them, take 4 MiB. */
+/** Bodies up to this size are small. The 256 that a worker sends at most at once take 4 MiB. */
 export const MAX_SMALL_BODY_BYTES = 16_384;
 
 export interface DeliveryOwner {
@@ -57,7 +56,7 @@ export interface SizedDelivery extends DeliveryOwner {
 
 export interface ConcurrencyOptions {
   readonly caps: Caps;
-  /** Limits below the caps, where a breaker demands them; they are read at every choice. */
+  /** Limits of a breaker, which may be below the caps; read at every choice. */
   readonly limitsOfOrigin?: (origin: string) => OriginLimits;
   readonly allowedOfHook?: (hookId: number) => number;
 }
@@ -66,9 +65,9 @@ export interface ConcurrencyLimits {
   take(delivery: SizedDelivery): void;
   free(delivery: SizedDelivery): void;
   hasSlotForOwner(ownerId: string): boolean;
-  /** For an owner that has none under way there. */
+  /** Whether the origin has a slot for an owner that has no delivery under way there. */
   hasSlotAtOrigin(origin: string): boolean;
-  /** Provided that the origin has a slot. */
+  /** Whether the owner may use one more slot of the origin, provided that one is free. */
   hasShareAtOrigin(origin: string, ownerId: string): boolean;
   hasSlotForHook(hookId: number): boolean;
   hasRoomForBody(delivery: SizedDelivery): boolean;
@@ -132,7 +131,7 @@ function createCounts() {
   };
 }
 
-/** The share is never below one: the last slot is for an owner that has none. */
+/** The share of an owner is at least one, so that the last slot goes to an owner with none. */
 function fairLimit(cap: number, free: number): number {
   return Math.min(cap, Math.max(1, free));
 }
@@ -141,7 +140,7 @@ export function isLarge(bodyBytes: number): boolean {
   return bodyBytes > MAX_SMALL_BODY_BYTES;
 }
 
-/** An owner that has none may begin one as long as anything is free, however large it is, so that each gets its turn. */
+/** An owner with no large body under way may begin one of any size while any bytes are free, so that each owner gets its turn. */
 function createByteLimit(maxBytes: number) {
   const bytesByOwner = new Map<string, number>();
   let total = 0;

@@ -38,7 +38,7 @@ const kinds: [status: number, kind: Outcome['kind']][] = [
 for (const [status, kind] of kinds)
   test(`toOutcome() of ${status} is ${kind}`, () => assert.equal(toOutcome(status).kind, kind));
 
-test('one success ends a row of failures', () => {
+test('one success resets the failures of a hook', () => {
   const failing = updateHealth({ fails: 3, failingSinceMs: 50 }, refused, 100);
   assert.deepEqual(failing, { fails: 4, failingSinceMs: 50 });
   assert.deepEqual(updateHealth(failing, { kind: 'accepted', status: 200 }, 200), { fails: 0, failingSinceMs: null });

@@ -13,7 +13,7 @@
  *    └ lease ended ─┘ └─ stop requested: the attempt finishes; the stop itself never counts as a failure
  * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      pending or held ─hook deleted→ canceled
  * ```
- * Two of these are never written into a delivery's row. `in flight` follows from the lease of the hook queue's shard: a write at
+ * Two of these states are never written into a delivery's row. `in flight` follows from the lease of the hook queue's shard: a write at
  * the beginning of each attempt would double the writes. `held` is a column of the hook queue: one update holds or releases a hook
  * with a million deliveries.
  */
@@ -26,21 +26,21 @@ export type StoredState = (typeof STORED_STATES)[number];
 
 /** The states that people see. */
 export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
-/** A delivery that a disabled webhook holds expires after this. */
+/** A delivery expires after it was held for this long by a disabled webhook. */
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
 /**
- * A delivery is deleted this long after it was created, once it has ended: also one that a redelivery of the last days has ended
- * again. One that is pending stays.
+ * A delivery is deleted this long after its creation, even if a redelivery ended only days ago. One that is still pending stays until
+ * it has ended.
  */
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
 export interface NextStep {
   readonly state: 'pending' | 'succeeded' | 'dead' | 'blocked';
-  /** It is due at this time, if it is pending. */
+  /** When the next attempt is due, if the delivery is pending. */
   readonly dueAtMs?: number;
 }
 
 export interface AttemptMoment {
-  /** The number of the attempt, from 1 at the first or at the last redelivery. */
+  /** The number of the attempt in the present schedule, from 1; a redelivery begins a new schedule. */
   readonly attempt: number;
   readonly nowMs: number;
   readonly random: number;

@@ -1,12 +1,12 @@
 /** Disables a hook after 410 Gone, or after 20 failed attempts in a row over at least five days. */
 import type { Outcome } from './attempt-outcome.ts';
 
-/** The shortest time over which the failed attempts of a hook must reach before it is disabled. */
+/** A hook is disabled only if its attempts have failed for at least this long. */
 export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
 /** How many attempts in a row must have failed before a hook is disabled. */
 export const DISABLE_AFTER_FAILS = 20;
 
-/** Failures since the last accepted attempt, which decide whether the hook is disabled. */
+/** Counts failures since the last accepted attempt, by which a hook is disabled. */
 export interface HookHealth {
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;

@@ -1,5 +1,5 @@
 /**
- * Keeps the circuit breakers of the origins that a worker sends to, in memory. A new process learns them from its attempts.
+ * Keeps the circuit breakers of the origins that a worker sends to, in memory. A new process begins with all of them closed.
  */
 import {
   advanceBreaker,
@@ -12,15 +12,15 @@ import {
 } from './breaker.ts';
 
 /**
- * At most this many breakers are kept, the newest: a tenant can name as many origins as it likes. Closed ones, which have failures in
- * their window, count apart, so that origins with a failure now and then end no pause.
+ * At most this many breakers are kept, the newest, since a tenant can use any number of origins. Closed breakers with failures in their
+ * window are counted separately, so that many origins with a few failures do not evict a pause.
  */
 const MAX_BREAKERS = 10_000;
 
 export interface OriginLimits {
   /** All owners together may have this many attempts under way at once. */
   readonly total: number;
-  /** One owner may have this many: one owner's slow path cannot hold the ramp of an origin. */
+  /** One owner may have this many, so that one owner's slow path cannot block the ramp of an origin. */
   readonly ofOneOwner: number;
 }
 

@@ -5,7 +5,7 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Waits after the first, second, … failed attempt; there is one attempt more than waits. About three days in all. */
+/** Waits after the first, second, … failed attempt, about three days in all. After the last wait one more attempt is made. */
 const DELAYS_MS: readonly number[] = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -24,17 +24,17 @@ const JITTER = 0.2;
 const MAX_EXTRA_MS = HOUR_MS;
 
 export interface RetryMoment {
-  /** Which attempt failed, from 1. */
+  /** The number of the failed attempt, from 1. */
   readonly attempt: number;
-  /** Uniform in [0, 1): spreads what failed together. */
+  /** Uniform in [0, 1): spreads retries of deliveries that failed together. */
   readonly random: number;
-  /** The wait that the receiver asked for, from the end of the attempt. */
+  /** The wait that the receiver requested, from the end of the attempt. */
   readonly retryAfterMs?: number | undefined;
 }
 
 /**
- * The wait before the next attempt, or undefined after the last. A longer wait that the receiver asks for is followed, but it
- * adds at most an hour and at most doubles the planned wait.
+ * The wait before the next attempt, or undefined after the last. A longer wait that the receiver requests is honoured, but it adds at
+ * most an hour and at most doubles the planned wait.
  */
 export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment): number | undefined {
   const delayMs = DELAYS_MS[attempt - 1];

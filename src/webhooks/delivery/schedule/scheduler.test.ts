@@ -46,7 +46,7 @@ function countBy(list: readonly Job[], key: (item: Job) => string): number[] {
   return [...Map.groupBy(list, key).values()].map((group) => group.length);
 }
 
-test('no cap is ever passed, everything is sent once, and nothing waits while it could go', () => {
+test('no cap is exceeded, every delivery is sent once, and none waits while it may be sent', () => {
   fc.assert(
     fc.property(jobs, smallCaps, fc.infiniteStream(fc.nat()), (specs, caps, choices) => {
       const scheduler = createScheduler<Job>({ caps });
@@ -66,7 +66,7 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
         assert.ok(countBy(sending, (item) => String(item.hookId)).every((count) => count <= caps.hook));
         const largest = sumLarge(sending) - caps.largeBodyBytes;
         assert.ok(largest <= 0 || sending.some(({ bodyBytes }) => bodyBytes > largest), 'more than one body beyond');
-        assert.ok(sending.length > 0, 'nothing is under way, and yet nothing was given');
+        assert.ok(sending.length > 0, 'nothing is under way, and yet no job was returned');
         assert.equal(scheduler.sending, sending.length);
         const [ended] = sending.splice((choices.next().value as number) % sending.length, 1);
         scheduler.finish(ended!);
@@ -78,9 +78,9 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
   );
 });
 
-/** What may still start, by the rules as `concurrency-limits.ts` states them. */
+/** The jobs that may still start by the rules in `concurrency-limits.ts`. */
 function listStartable(all: readonly Job[], sending: readonly Job[], caps: Caps): Job[] {
-  // Deliveries of one hook and lane keep their order, so a large body holds up those behind it.
+  // Deliveries of one hook and lane keep their order, so a large body delays those after it.
   const waiting = [...Map.groupBy(all, ({ hookId, lane }) => `${hookId} ${lane}`).values()].map(([first]) => first!);
   const count = (test: (item: Job) => boolean) => sending.filter(test).length;
   const fair = (cap: number, free: number) => Math.min(cap, Math.max(1, free));
@@ -140,7 +140,7 @@ test('deliveries of one hook and lane keep their order', () => {
   );
 });
 
-test('a loud owner gets no more turns than a quiet one', () => {
+test('an owner with many deliveries gets no more turns than one with few', () => {
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 6 }), fc.integer({ min: 1, max: 20 }), (owners, each) => {
       const scheduler = createScheduler<Job>({ caps: WIDE });
@@ -162,7 +162,7 @@ test('an owner with many hooks has the share of one owner', () => {
   assert.equal(firstHalf.filter((item) => item.ownerId === 'one').length, 25);
 });
 
-test('large bodies pay with turns', () => {
+test('a large body uses up several turns', () => {
   const scheduler = createScheduler<Job>({ caps: WIDE });
   for (let count = 0; count < 40; count += 1) {
     scheduler.add(job(1, { bodyBytes: 16_384 * 3 }));
@@ -192,7 +192,7 @@ test('retries leave a quarter of the worker to first attempts', () => {
   );
 });
 
-test('what a breaker keeps back goes on after a recheck', () => {
+test('deliveries that a breaker delays are sent after resume()', () => {
   let allowed = 0;
   const scheduler = createScheduler<Job>({
     caps: WIDE,

@@ -1,8 +1,8 @@
 /**
- * Decides whose delivery is sent next, so that neither a loud owner nor a slow receiver delays others (fairness). Turns go over
- * owner → destination origin → hook (`turn-tree.ts`), with a limit on what is under way at each level (`concurrency-limits.ts`).
- * First attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker's slots.
- * Large bodies under way have a budget of bytes, so that the memory of a worker does not depend on what it is asked to send.
+ * Decides whose delivery is sent next, so that neither a busy owner nor a slow receiver delays others (fairness). Owners take turns,
+ * then origins of an owner, then hooks of an origin (`turn-tree.ts`), with a limit of deliveries under way at each level
+ * (`concurrency-limits.ts`). First attempts go before retries, which have every fifth turn and at most three quarters of the worker's
+ * slots. Large bodies under way have a budget of bytes, which bounds the memory of a worker.
  *
  * Pure: reads no clock and does no I/O.
  */
@@ -32,12 +32,12 @@ import {
 const RETRY_EVERY = 5;
 const RETRY_SHARE = 0.75;
 const LANES: readonly Lane[] = ['first', 'retry'];
-/** Nodes that are let go at a time when an origin may have a slot: more than one, since owners may be at limits of their own. */
+/** How many nodes are released at a time when an origin may have a slot: several, since some owners may be at other limits. */
 const LET_GO = 4;
 
 export interface Scheduler<J extends Job> {
   add(job: J): void;
-  /** The next to send, which counts as under way from now on. */
+  /** Takes the next job to send, which counts as under way from now on. */
   readonly next: () => J | undefined;
   /** Frees the slots of a job that `next` returned. */
   finish(job: J): void;
@@ -50,11 +50,11 @@ export interface Scheduler<J extends Job> {
   readonly waiting: number;
 }
 
-/** What waits in one lane. */
+/** The waiting jobs of one lane. */
 interface LaneState<J> {
   readonly root: Node<J>;
   readonly skipped: Skipped<J>;
-  /** Origins that may have a slot for more of the nodes that wait for one. */
+  /** Origins that may have a slot for nodes that wait for one. */
   readonly openOrigins: Set<string>;
   hookNodes: Map<number, Node<J>>;
 }
@@ -132,7 +132,7 @@ function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
   if (lane === 'retry' && state.retriesSending >= state.maxRetries) return undefined;
   const { root, skipped } = state.lanes[lane];
   const context: PickContext<J> = { skipped, findObstacle: (node) => findObstacle(state.limits, node) };
-  // Also while others can be sent: those that were let go before may be at limits of their own.
+  // Even while other jobs can be sent: nodes that were released before may be at other limits.
   letMoreGo(state.limits, state.lanes[lane]);
   for (;;) {
     const job = pick(root, context);
@@ -140,7 +140,7 @@ function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
   }
 }
 
-/** Lets a few more go at one origin, which is then the last to be asked. Returns false when no origin has a slot for one that waits. */
+/** Releases a few nodes of one origin, which is then the last in the order. False if no origin has a slot for a waiting node. */
 function letMoreGo<J>(limits: ConcurrencyLimits, { skipped, openOrigins }: LaneState<J>): boolean {
   for (const origin of openOrigins) {
     openOrigins.delete(origin);
@@ -169,7 +169,7 @@ function finishJob<J extends Job>(state: State<J>, job: J): void {
   resumeAt(state, job.origin, job.hookId);
   for (const lane of LANES) {
     const { skipped } = state.lanes[lane];
-    // A slot of the worker is free again, so any owner may get it. Owners without deliveries under way do not wait here.
+    // A slot of the worker is free again, so any owner may get it. Only owners with deliveries under way wait here, so they are few.
     resumeAll(skipped, 'owner');
     if (isLarge(job.bodyBytes)) resume(skipped, 'body');
   }
@@ -179,7 +179,7 @@ function resumeAt<J>({ lanes }: State<J>, origin: string, hookId: number): void 
   for (const lane of LANES) {
     const { skipped, openOrigins } = lanes[lane];
     if (resume(skipped, 'origin', origin, LET_GO)) openOrigins.add(origin);
-    // These have deliveries under way there, so they are few.
+    // Only owners with deliveries under way at this origin wait here, so they are few.
     resume(skipped, 'share', origin);
     resume(skipped, 'hook', hookId);
   }

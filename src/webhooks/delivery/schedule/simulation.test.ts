@@ -1,4 +1,4 @@
-/** How deliveries of several owners fare beside receivers that fail: in virtual time, so that counts are exact. */
+/** Deliveries of several owners whose receivers fail in different ways, in virtual time, so that counts are exact. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -70,7 +70,7 @@ for (const [title, answer] of malicious)
     assert.ok(most <= 9, `${most} were under way at once`);
   });
 
-test('what is silent cannot keep an origin closed to others after an outage', () => {
+test('a silent path does not block the recovery of its origin for others after an outage', () => {
   const isDown = (nowMs: number) => nowMs < MINUTE;
   const unless =
     (answer: Answer): Answer =>
@@ -167,7 +167,7 @@ for (const [title, originOf, outcome] of [
     const paused = hookIdsFrom(1, 40).map((hookId) => hook(hookId, 'owner', answer, originOf(hookId)));
     const simulation = createSimulation([...paused, ...slow]);
     for (const { hookId } of paused) simulation.enqueue(hookId, { count: 6 });
-    // They take all places of their owner before the first pauses end, and give them back after the clock has gone back.
+    // They take all slots of their owner before the first pauses end, and free them after the clock has gone back.
     for (const { hookId } of slow) simulation.enqueue(hookId, { fromMs: 3 * SECOND, count: 1 });
     simulation.moveClock(10 * SECOND, -8 * SECOND);
     simulation.enqueue(101, { fromMs: 12 * SECOND, everyMs: 100, count: 100 });
@@ -203,11 +203,11 @@ test('a receiver that takes five in two seconds gets most of what it takes, and 
   const { all, attemptsAtMs } = simulation.hookQueues.get(1)!;
   const accepted = all.filter(({ state }) => state === 'succeeded').length;
   assert.ok(accepted >= 240, `${accepted} of 300 were accepted`);
-  // Three in each of 60 windows: those that were under way when the first was refused.
+  // Three in each of 60 windows: the attempts that were under way when the first was refused.
   assert.ok(attemptsAtMs.length - accepted <= 180, `${attemptsAtMs.length - accepted} were refused`);
 });
 
-test('owners share the places at an origin evenly, however many hooks each has', () => {
+test('owners share the slots of an origin evenly, however many hooks each has', () => {
   const few = Array.from({ length: 2 }, (_, index) => hook(1 + index, 'few', always(OK, 1000)));
   const simulation = createSimulation([...manyHooks('many', always(OK, 1000)), ...few]);
   for (const { hookId } of few) simulation.enqueue(hookId, { count: 500 });
@@ -219,7 +219,7 @@ test('owners share the places at an origin evenly, however many hooks each has',
   assert.ok(Math.abs(counts.few - counts.many) <= 0.1 * counts.many, JSON.stringify(counts));
 });
 
-test('owners with slow receivers leave places of the worker to those who have none', () => {
+test('owners with slow receivers leave slots of the worker to owners that have none', () => {
   const slowOwners = Array.from({ length: 12 }, (_, owner) =>
     Array.from({ length: 10 }, (__, index) =>
       hook(1000 + 10 * owner + index, `slow ${owner}`, always(OK, 14_000), `https://o${owner}-${index}.example.com`),
@@ -232,7 +232,7 @@ test('owners with slow receivers leave places of the worker to those who have no
   assert.equal(Math.max(...listWaits(simulation.hookQueues.get(1), 2 * MINUTE)), 0);
 });
 
-test('where several owners fill an origin, the next one has the first place that is free', () => {
+test('when several owners fill an origin, the next owner gets the first free slot', () => {
   const slow = (owner: number) =>
     Array.from({ length: 5 }, (_, index) => hook(100 * owner + index, `slow ${owner}`, always(OK, 14_000)));
   const owners = [1, 2, 3, 4, 5, 6].flatMap(slow);
@@ -242,6 +242,6 @@ test('where several owners fill an origin, the next one has the first place that
   simulation.run(2 * MINUTE);
   const waits = listWaits(simulation.hookQueues.get(1), 2 * MINUTE);
   assert.ok(Math.max(...waits) <= 15 * SECOND, `${Math.max(...waits)}`);
-  // Only those that came before the first attempt of the slow owners had ended.
+  // Only deliveries that came before the first attempts of the slow owners had ended.
   assert.ok(waits.filter((wait) => wait > 0).length <= 28, `${waits.filter((wait) => wait > 0).length}`);
 });

@@ -1,13 +1,13 @@
 /**
  * Takes turns over a tree of owner, origin and hook by deficit round robin (Shreedhar and Varghese, 1995). A node at its limit
- * is skipped: taken out of its ring, and put back when a slot for it may have become free. So a choice costs the same with ten
- * hook queues and with ten thousand, also when all of them wait for one receiver. Only hooks whose next body is large and waits for
- * memory are all put back when a large body has left.
+ * is skipped: removed from its ring, and put back when a slot for it may have become free. So a choice costs the same with ten hook
+ * queues and with ten thousand, also when all of them wait for one receiver. The exception are hooks whose next body is large and waits
+ * for memory: all of them are put back when a large body has been sent.
  */
 import type { SizedDelivery } from './concurrency-limits.ts';
 import { type Waiting, WaitList } from './wait-list.ts';
 
-/** A turn is worth one small delivery; large bodies wait for several turns. */
+/** One turn pays for one small delivery; a large body uses up several turns. */
 const COST_BYTES = 16_384;
 const QUANTUM = 1;
 
@@ -57,17 +57,17 @@ function ensureChild<J>(parent: Node<J>, level: Level, key: Key): Node<J> {
   return child;
 }
 
-/** A limit of the node's own level, the part of one owner at an origin, or memory for the body that is next at a hook. */
+/** Why a node is skipped: the limit of its level, the share of an owner at an origin, or no memory for the next body of a hook. */
 export type Obstacle = 'owner' | 'origin' | 'share' | 'hook' | 'body';
 
-/** Nodes that are out of their rings, by what they wait for. */
+/** Nodes that were removed from their rings, by the limit that they wait for. */
 export type Skipped<J> = Readonly<Record<Obstacle, Map<Key, WaitList<Node<J>>>>>;
 
 export function createSkipped<J>(): Skipped<J> {
   return { owner: new Map(), origin: new Map(), share: new Map(), hook: new Map(), body: new Map() };
 }
 
-/** All that wait for memory wait in one list: it is that of the worker. */
+/** The one key for nodes that wait for memory, which is shared by the whole worker. */
 const BODY_KEY = '';
 
 /** Puts the node and those above it into their rings, unless they are skipped. */
@@ -86,7 +86,7 @@ function skip<J>(skipped: Skipped<J>, node: Node<J>, obstacle: Obstacle): void {
   lists.set(key, list);
 }
 
-/** Puts the nodes back that wait longest for this, at most `max`. Returns false when none waits. */
+/** Puts back up to `max` of the nodes that have waited longest for this limit. Returns false if no node waits. */
 export function resume<J>(
   skipped: Skipped<J>,
   obstacle: Obstacle,
@@ -102,7 +102,7 @@ export function resumeAll<J>(skipped: Skipped<J>, obstacle: Obstacle): void {
   for (const key of skipped[obstacle].keys()) resume(skipped, obstacle, key);
 }
 
-/** Removes the node from the tree when nothing waits below it, and then those above it. */
+/** Removes the node from the tree if nothing waits below it, and then empty nodes above it. */
 export function removeWhenEmpty<J>(node: Node<J>): void {
   const { parent } = node;
   if (parent === undefined || node.jobs.length > 0 || node.children.size > 0) return;

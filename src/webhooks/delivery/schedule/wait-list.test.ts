@@ -1,4 +1,4 @@
-/** However many owners wait for one origin, they have their turns, and each delivery that ends there costs the same. */
+/** However many owners wait for one origin, all get their turns, and the cost of each delivery that ends there is constant. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { job, takeAll } from '../../../../test/support/webhooks/scheduled-jobs.ts';
@@ -7,7 +7,7 @@ import type { OriginLimits } from './origin-breakers.ts';
 import { createScheduler } from './scheduler.ts';
 import type { Job } from './turn-tree.ts';
 
-/** How often the limits of an origin are read for each delivery that ends there, while so many owners wait for it. */
+/** How often the limits of an origin are read for each delivery that ends there, while this number of owners wait for it. */
 function countLooks(owners: number): number {
   let looks = 0;
   const limitsOfOrigin = (): OriginLimits => {
@@ -18,7 +18,7 @@ function countLooks(owners: number): number {
   for (let owner = 0; owner < owners; owner++)
     for (let count = 0; count < 3; count++) scheduler.add(job(owner, { origin: 'http://shared' }));
   const sending = takeAll(scheduler.next);
-  // The first look skips all that have to wait.
+  // The first pick skips all nodes that have to wait.
   looks = 0;
   const ends = 100;
   for (let end = 0; end < ends; end++) {
@@ -47,7 +47,7 @@ test('owners who wait for one origin have their turns one after the other', () =
       const { ownerId, lane } = sending[0]!;
       served.set(ownerId, (served.get(ownerId) ?? 0) + 1);
       lanes[lane] += 1;
-      // Owners of one lane are served alike, but for those that are under way.
+      // Owners of one lane are served equally often, except for deliveries that are under way.
       const size = lane === 'retry' ? Math.ceil(owners / 3) : owners - Math.ceil(owners / 3);
       assert.ok(served.get(ownerId)! <= lanes[lane] / size + 2, `${ownerId} was served ${served.get(ownerId)} times`);
       scheduler.finish(sending.shift()!);
@@ -57,7 +57,7 @@ test('owners who wait for one origin have their turns one after the other', () =
   }
 });
 
-test('an origin that is let to have more gets it at once, however many owners wait and whatever limits these have', () => {
+test('an origin whose limit rises gets more deliveries at once, however many owners wait and whatever limits these have', () => {
   let total = 1;
   const caps = { ...CAPS, owner: 1 };
   const scheduler = createScheduler<Job>({ caps, limitsOfOrigin: () => ({ total, ofOneOwner: 16 }) });

@@ -1,19 +1,19 @@
-/** Keeps the nodes of the turn tree that wait for one thing, such as a slot at an origin, in the order in which they were served. */
+/** Lists the nodes of the turn tree that wait for one limit, such as a slot at an origin; those not served for longest come first. */
 
 /** A node that may wait in one list at a time. */
 export interface Waiting {
   /** The list in which it waits; undefined while its turn may come. */
   waitsIn: { delete(node: Waiting): void } | undefined;
-  /** It was let go and has not been served since: if it has to wait again, it keeps its place. */
+  /** Whether the node was released and has not been served since: if it has to wait again, it goes before the others. */
   keepsPlace: boolean;
 }
 
 /**
- * Thousands of nodes may wait for one slot. So only some are let go when it may be free, and those that were not served come back before
- * those that were: they have their turns one after the other.
+ * Thousands of nodes may wait for one slot, so only a few are released when it may be free. Released nodes that were not served wait
+ * before those that were, so that all get their turns.
  */
 export class WaitList<T extends Waiting> {
-  /** Those that came back without being served. */
+  /** Nodes that came back without being served. */
   readonly #front = new Set<T>();
   readonly #back = new Set<T>();
   readonly #onEmpty: () => void;
@@ -29,7 +29,7 @@ export class WaitList<T extends Waiting> {
     node.waitsIn = this;
   }
 
-  /** The node is gone. */
+  /** Removes a node that was removed from the tree. */
   delete(node: Waiting): void {
     this.#front.delete(node as T);
     this.#back.delete(node as T);
@@ -37,7 +37,7 @@ export class WaitList<T extends Waiting> {
     this.#checkEmpty();
   }
 
-  /** Lets the first nodes go, at most `max`, and returns them. */
+  /** Releases up to `max` of the first nodes, and returns them. */
   letGo(max: number): T[] {
     const nodes: T[] = [];
     for (const waiting of [this.#front, this.#back])

@@ -2,19 +2,19 @@
 
 export class DeadlinePassed extends Error {}
 
-/** The end of the time of an attempt, whose stages wait for it one after the other. An `AbortSignal` for each attempt costs more. */
+/** The deadline of an attempt; its stages set in turn what it ends. Cheaper than an `AbortSignal` for each attempt. */
 export interface AttemptDeadline {
   readonly hasPassed: boolean;
-  /** `end` ends the stage that begins now; it takes the place of that of the stage before. Called at once when the time is over. */
+  /** Sets the function that ends the present stage, in place of that of the stage before. Called at once if the deadline has passed. */
   onPassed(end: (reason: Error) => void): void;
-  /** The stage has ended by itself. */
+  /** Must be called when the stage has ended by itself. */
   endStage(): void;
   clear(): void;
 }
 
 /**
- * The time ends once the event loop has read what had arrived by then: a process that did not run for a while finds its timers over
- * and the responses of receivers in its sockets, and the timers are called first.
+ * The deadline passes only after the event loop has read the data that had arrived by then. In a process that did not run for a while,
+ * timers have expired and responses are in the sockets, and the event loop calls timers first.
  */
 export function startDeadline(timeMs: number): AttemptDeadline {
   let reason: Error | undefined;
@@ -45,7 +45,7 @@ export function startDeadline(timeMs: number): AttemptDeadline {
   };
 }
 
-/** The earlier of two deadlines. The stages end at both; only the clock of `one` is cleared with it. */
+/** The earlier of two deadlines: a stage ends at either. `clear()` clears only `one`. */
 export function earlierOf(one: AttemptDeadline, other: AttemptDeadline): AttemptDeadline {
   return {
     get hasPassed() {

@@ -4,8 +4,8 @@ import { readCertificates } from '../../../encryption/certificates.ts';
 import { describeError, Failure } from '../../../errors.ts';
 
 /**
- * The authorities whose certificates receivers may have: the public ones and those of a file (PEM). Throws `invalid` when the file
- * cannot be used: otherwise only failing deliveries would show it.
+ * The certificate authorities that deliveries trust: the public ones and those of a file (PEM). Throws `invalid` if the file cannot be
+ * used; otherwise only failing deliveries would show that.
  */
 export function readAuthorities(file: string | undefined): readonly string[] | undefined {
   if (file === undefined) return undefined;

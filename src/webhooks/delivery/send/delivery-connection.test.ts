@@ -15,7 +15,7 @@ function startWithOneSuccess(sockets: Socket[]) {
   });
 }
 
-test('a second answer in the same breath is not the next delivery’s', async () => {
+test('a second answer together with the first is not taken for that to the next delivery', async () => {
   await using receiver = await startRawReceiver((socket, index) => {
     const answer = index === 0 ? OK + OK : FAILED;
     onRequest(socket, () => void socket.write(answer));
@@ -40,26 +40,26 @@ test('a second answer that comes while the connection is idle ends it', async ()
   assert.equal(receiver.connections, 2);
 });
 
-test('a second answer that has come, but was not read yet, is not the next delivery’s', async () => {
+test('a second answer that has arrived, but was not read yet, is not taken for that to the next delivery', async () => {
   const sockets: Socket[] = [];
   await using receiver = await startWithOneSuccess(sockets);
   await using sender = openSender();
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
   sender.letRest();
-  // It goes to the system at once, and nothing is read before the next request is asked for.
+  // The bytes reach the system at once, and nothing is read before the next delivery is sent.
   sockets[0]?.write(OK);
   assert.equal((await sender.send(deliveryTo(receiver.url))).status, 500);
   assert.equal(receiver.connections, 2);
   sender.letRest();
   await sender.send(deliveryTo(receiver.url));
-  assert.equal(receiver.connections, 3, 'this origin gets no kept connections any more');
+  assert.equal(receiver.connections, 3, 'connections to this origin are no longer kept');
 });
 
-test('a connection rests before it is used again', async () => {
+test('a connection is idle for a while before it is used again', async () => {
   await using receiver = await startRawReceiver(answerWith(OK));
   await using sender = openSender();
   for (let count = 0; count < 2; count += 1) await sender.send(deliveryTo(receiver.url));
-  assert.equal(receiver.connections, 2, 'an answer may lag behind the one before');
+  assert.equal(receiver.connections, 2, 'a second answer may follow the first');
   sender.letRest();
   for (let count = 0; count < 2; count += 1) await sender.send(deliveryTo(receiver.url));
   assert.equal(receiver.connections, 2);
@@ -77,7 +77,7 @@ test('a connection on which interim answers came is not used again', async () =>
   }
 });
 
-test('a second answer that comes as late as to look like the next one’s makes that delivery doubtful', async () => {
+test('a second answer that looks like that to the next request makes that delivery doubtful', async () => {
   const doubted = Promise.withResolvers<readonly number[]>();
   const sockets: Socket[] = [];
   await using receiver = await startRawReceiver((socket) => {
@@ -87,7 +87,7 @@ test('a second answer that comes as late as to look like the next one’s makes 
   await using sender = openSender({ onDoubt: (ids) => doubted.resolve(ids) });
   await sender.send({ ...deliveryTo(receiver.url), deliveryId: 11 });
   sender.letRest();
-  // What came for the second request was one more answer to the first; the true one follows.
+  // The second request got another answer to the first; its own answer follows.
   assert.equal((await sender.send({ ...deliveryTo(receiver.url), deliveryId: 12 })).status, 200);
   sockets[0]?.write('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n');
   assert.deepEqual(await doubted.promise, [12]);
@@ -121,7 +121,7 @@ test('a receiver that ends an idle connection with 408 makes no delivery doubtfu
   assert.equal(receiver.connections, 2, 'the connections of this origin are still kept');
 });
 
-test('a kept connection that the receiver closed is no failed attempt', async () => {
+test('an attempt on a kept connection that the receiver closed does not count as failed', async () => {
   await using receiver = await startRawReceiver((socket) => {
     onRequest(socket, (index) => {
       if (index === 0) socket.write(OK);

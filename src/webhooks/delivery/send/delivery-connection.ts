@@ -2,17 +2,17 @@
  * Pools connections to origins (keep-alive), and closes one whose responses may be out of step.
  *
  * HTTP/1.1 does not number responses. When a receiver answers twice, its second response looks like the response to the next
- * request, and a delivery that was refused would count as accepted. Against that:
+ * request, and a delivery that was refused would count as accepted. These rules prevent that:
  *
- * - Bytes that arrive without a request end the connection, and the origin gets no kept connections any more. A 408 is an exception:
- *   with it a receiver ends an idle connection.
- * - A connection rests before it is used again, and is read through a whole turn of the event loop just before. So a second
- *   response that has arrived, or closely follows the first, is never taken for the response to the next request.
- * - A second response that is still on its way then cannot be distinguished from the true response. It shows when the true response
- *   arrives without a request. A connection remembers the deliveries that it carried, and reports them as doubtful, so that
- *   they are sent again. Delivery stays at least once; a wrong success does not last.
+ * - Bytes that arrive without a request end the connection, and connections to this origin are no longer kept. A 408 is an exception:
+ *   a receiver sends it when it closes an idle connection.
+ * - Before it is used again, a connection is idle for 5 ms, and is read for one whole turn of the event loop. So a second response that
+ *   has arrived, or closely follows the first, is never taken for the response to the next request.
+ * - A second response that arrives later cannot be distinguished from the true response. It shows when the true response arrives
+ *   without a request. A connection remembers the deliveries that it carried, and reports them as doubtful, so that they are sent
+ *   again. Delivery stays at least once; a wrong success does not last.
  *
- * The number of connections is bounded: above it one that is idle is closed, of the owner that has most of them.
+ * The number of connections is limited: above the limit an idle one is closed, of the owner with the most idle connections.
  */
 import { Client, errors } from 'undici';
 import { capByOpenFiles } from '../../../open-files.ts';
@@ -24,10 +24,13 @@ import { watchForTimeout } from './idle-timeout.ts';
 import { tolerateContinue } from './tolerate-continue.ts';
 
 const KEEP_MS = 15_000;
-/** Connections in use (the worker and manual attempts limit them) and idle ones together, at most an eighth of the open files: HTTP takes a quarter, gRPC half. */
+/**
+ * Limit of connections in use (which the worker and manual attempts limit too) and idle ones together; at most an eighth of the open
+ * files, since HTTP takes a quarter and gRPC half.
+ */
 const MAX_CONNECTIONS = 512;
 const SHARE_OF_OPEN_FILES = 0.125;
-/** A second response that follows the first within this time is found before the connection is used again. */
+/** A connection is idle for at least this long before it is used again, so that a second response within this time is noticed. */
 const REST_MS = 5;
 const MAX_USES = 1000;
 const MAX_HEADER_BYTES = 16_384;
@@ -41,10 +44,10 @@ export interface Connection {
   readonly socket: OpenSocket['socket'];
   readonly remoteAddress: string;
   readonly opened: OpenSocket['timings'];
-  /** Ids of the deliveries that it carried, the last one last. */
+  /** Ids of the deliveries that it carried, in order. */
   readonly deliveryIds: number[];
   isClosed: boolean;
-  /** It may be used again from then on. */
+  /** When it may be used again; monotonic. */
   restedAtMs: number;
   /** A request is written and waits for its response, or for the rest of it. */
   awaitsResponse: boolean;
@@ -55,16 +58,16 @@ export interface Connection {
 export interface ConnectionPoolOptions extends SocketOptions {
   /** Reports deliveries whose responses may have belonged to other requests. */
   readonly onDoubt: (deliveryIds: readonly number[], origin: string) => void;
-  /** With more connections than this, idle ones are closed; 512, or an eighth of the open files, unless given. */
+  /** Above this number of connections idle ones are closed. Default: 512, or an eighth of the open files if that is less. */
   readonly maxConnections?: number | undefined;
 }
 
 export interface ConnectionPool {
-  /** A connection for a delivery of this owner. */
+  /** Takes an idle connection for a delivery of this owner, or opens one. */
   acquire(target: VettedAddress, ownerId: string, deadline: AttemptDeadline): Promise<Connection>;
-  /** Keeps it after a complete response. */
+  /** Keeps the connection after a complete response. */
   release(connection: Connection): void;
-  /** Ends it after anything else. */
+  /** Closes the connection in any other case. */
   discard(connection: Connection): void;
   close(): Promise<void>;
   readonly size: number;
@@ -107,7 +110,7 @@ async function takeKept(state: PoolState, { origin, addresses }: VettedAddress):
   return undefined;
 }
 
-/** The connection that was silent longest, if for long enough. */
+/** Takes the connection that has been idle longest, if it has been idle for `REST_MS`. */
 function takeRested(state: PoolState, origin: string): Connection | undefined {
   const found = state.idle.findOldest(origin);
   if (found === undefined || found.restedAtMs > state.options.monotonicMs()) return undefined;
@@ -140,7 +143,7 @@ async function open(state: PoolState, target: VettedAddress, deadline: AttemptDe
   return connection;
 }
 
-/** Those in use stay. */
+/** Closes idle connections above the limit; those in use stay. */
 function closeExcess(state: PoolState): void {
   while (state.all.size > state.maxConnections) {
     const excess = state.idle.findExcess();
@@ -152,7 +155,7 @@ function closeExcess(state: PoolState): void {
 function distrust({ misbehaving, options }: PoolState, { origin, deliveryIds }: Connection): void {
   if (misbehaving.size >= MAX_MISBEHAVING_ORIGINS) misbehaving.clear();
   misbehaving.add(origin);
-  // The first response on a connection can only have been its own.
+  // The first response on a connection can only belong to the first delivery.
   const doubtful = deliveryIds.slice(1);
   if (doubtful.length > 0) options.onDoubt(doubtful, origin);
 }
@@ -163,7 +166,7 @@ function release(state: PoolState, connection: Connection): void {
     discard(state, connection);
     return;
   }
-  // Not used again, but read until it closes by itself.
+  // The connection is not used again, but read until it closes by itself.
   if (deliveryIds.length >= MAX_USES) return;
   connection.restedAtMs = state.options.monotonicMs() + REST_MS;
   state.idle.add(connection);
@@ -174,7 +177,7 @@ function discard(state: PoolState, connection: Connection): void {
   connection.isClosed = true;
   state.all.delete(connection);
   state.idle.delete(connection);
-  // Its requests have already got the errors.
+  // Pending requests have already failed with the error.
   connection.client.destroy().catch(() => {});
 }
 
@@ -193,14 +196,14 @@ function isUnrequestedResponse(error: unknown): boolean {
 }
 
 /**
- * The turn under way may have read the sockets already. The client waits for another turn before it writes on a connection that was
- * used before: by then every socket has delivered the bytes that it held at the call.
+ * The present turn of the event loop may have read the sockets already. The client waits for another turn before it writes on a
+ * connection that was used before: by then every socket has delivered the bytes that it held at the call.
  */
 function endTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** These flags show the end of a socket before its event comes. */
+/** Whether the connection is open. These flags of the socket change before its `close` event. */
 function isUsable({ isClosed, socket }: Connection): boolean {
   return !isClosed && !socket.destroyed && socket.writable && !socket.readableEnded;
 }
@@ -223,7 +226,7 @@ function createClient(origin: string, socket: OpenSocket['socket']): Client {
     connect: (_, callback) => {
       if (isUsed) return callback(new errors.SocketError('closed'), null);
       isUsed = true;
-      // Not within the call: the client resumes its queue only on a later callback.
+      // Called later, since the client does not resume its queue for a callback within the call.
       queueMicrotask(() => callback(null, socket));
     },
   });

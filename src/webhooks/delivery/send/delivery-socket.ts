@@ -28,12 +28,12 @@ export class ForbiddenAddress extends Error {}
 
 const MAX_TRIED = 3;
 /**
- * An address before the last must be connected by then, with TLS: one machine of a receiver may drop packets without an answer, and
- * then all of the time would go to it. TCP has sent its first packet twice by then.
+ * How long an address other than the last may take to connect, with TLS: a machine that drops packets without an answer would use up
+ * the whole time. TCP has sent its first packet twice by then.
  */
 const ADDRESS_TIME_MS = 3000;
 
-/** Tries the addresses in turn. The deadline ends it at once. */
+/** Tries the addresses in turn, until the deadline. */
 export async function openSocket(
   target: VettedAddress,
   options: SocketOptions,
@@ -49,7 +49,7 @@ export async function openSocket(
       return await openSocketTo(address, target.url, options, until);
     } catch (error) {
       if (deadline.hasPassed || error instanceof ForbiddenAddress || isTlsError(error)) throw error;
-      // What the receiver did at one address counts, whatever this system lacks for another.
+      // A failure of the receiver at one address counts, even if this system lacks resources for another.
       if (failure === undefined || !isShortage(error)) failure = error;
     } finally {
       ofAddress?.clear();
@@ -80,8 +80,8 @@ async function openSocketTo(
 }
 
 /**
- * The certificate must match the name, whatever its address. A server name has no dot at its end, and an address has no server
- * name (RFC 6066 §3).
+ * The certificate must match the name of the URL, not its address. A server name in TLS has no dot at its end, and an IP address is
+ * none (RFC 6066 §3).
  */
 function describeTls(url: URL): ConnectionOptions {
   const host = hostOf(url).replace(/\.$/, '');
@@ -91,7 +91,7 @@ function describeTls(url: URL): ConnectionOptions {
 
 const contextByRoots = new Map<readonly string[] | undefined, SecureContext>();
 
-/** One context per CA list: a SecureContext holds tens of kilobytes outside the heap, which the garbage collector does not see. */
+/** One context for each CA list: a SecureContext holds tens of kilobytes outside the heap, which the garbage collector does not count. */
 function secureContextFor(ca: readonly string[] | undefined): SecureContext {
   const known = contextByRoots.get(ca);
   if (known !== undefined) return known;
@@ -124,10 +124,10 @@ function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', deadli
 
 const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM']);
 
-/** This system has no file, memory or port for a connection; the receiver was not asked. */
+/** Whether this system has no file, memory or port for a connection, so that no request reached the receiver. */
 export function isShortage(error: unknown): boolean {
   const { code = '', address = '' } = (error ?? {}) as NodeJS.ErrnoException & { readonly address?: string };
-  // A system without IPv6 has no address of its own for an IPv6 connection, whatever is free.
+  // A system without IPv6 reports the same error for an IPv6 connection, even if ports are free.
   return SHORTAGES.has(code) || (code === 'EADDRNOTAVAIL' && isIP(address) === 4);
 }
 

@@ -1,22 +1,22 @@
 /**
- * Keeps the connections that wait for their next request: by origin, to use them again, and by owner, to close one when there are
- * too many. A tenant can name as many origins as it likes, so the owner with the most gives one up.
+ * Keeps idle connections by origin, to use them again, and by owner, to close one when there are too many. A tenant can use any number
+ * of origins, so a connection of the owner with the most is closed.
  */
 
-/** The part of a connection that decides where it waits. */
+/** The fields of a connection by which it is kept. */
 interface Waiting {
   readonly origin: string;
-  /** The owner of the delivery that it carried last. */
+  /** The owner of its last delivery. */
   readonly ownerId: string;
 }
 
 export interface IdleConnections<Connection extends Waiting> {
   add(connection: Connection): void;
-  /** Does nothing when it does not wait. */
+  /** Does nothing if the connection is not idle. */
   delete(connection: Connection): void;
-  /** The connection of the origin that has waited longest. */
+  /** The connection to the origin that has been idle longest. */
   findOldest(origin: string): Connection | undefined;
-  /** The connection that has waited longest of the owner that has most; undefined when none waits. */
+  /** Of the owner with the most idle connections, the one that has been idle longest; undefined if no connection is idle. */
   findExcess(): Connection | undefined;
   clear(): void;
 }
@@ -42,7 +42,7 @@ export function createIdleConnections<Connection extends Waiting>(): IdleConnect
   };
 }
 
-/** Sets in the order in which their connections began to wait. */
+/** Each set is in the order in which its connections became idle. */
 type Groups<Connection> = Map<string, Set<Connection>>;
 
 function addTo<Connection>(groups: Groups<Connection>, key: string, connection: Connection): void {

@@ -17,7 +17,7 @@ test('an attempt whose response arrived while the process did not run is accepte
     const received = once(receiver, 'message');
     const attempt = sender.send({ ...deliveryTo(`http://127.0.0.1:${port}/hook`), deadlineMs: DEADLINE_MS });
     await received;
-    // Now this thread stops, as a suspended process does.
+    // Blocks this thread, as if the process were suspended.
     Atomics.store(word, 0, 1);
     Atomics.notify(word, 0);
     Atomics.wait(word, 0, 1);

@@ -1,4 +1,4 @@
-/** When the memory of a body may be freed: once the receiver has answered and all of it has left this process. */
+/** The memory of a body may be freed once the receiver has answered and the whole body has left this process. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startRawReceiver } from '../../../../test/support/network/raw-receiver.ts';
@@ -8,7 +8,7 @@ import { releaseBytes } from '../../../database/release-bytes.ts';
 
 const BODY_BYTES = 8_388_608;
 
-/** Not a view on a shared pool. */
+/** The body has its own memory, not a view on a shared pool. */
 function createBody(text: string): Buffer {
   const body = Buffer.from(new ArrayBuffer(BODY_BYTES));
   return body.fill(text);

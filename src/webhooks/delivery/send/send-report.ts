@@ -1,4 +1,4 @@
-/** Describes how an attempt went: its phases, its response, its error, and how much of the body is kept. */
+/** Builds the report of an attempt: the time of its phases, its response or error, and the first 8 KiB of the response body. */
 import { errors } from 'undici';
 import { type Outcome, toOutcome } from '../schedule/attempt-outcome.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
@@ -19,7 +19,7 @@ export interface SendTimings {
 
 export interface SendReport {
   readonly outcome: Outcome;
-  /** 0 without a response. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
   readonly reason: string | null;
   readonly remoteAddress: string | null;
@@ -67,7 +67,7 @@ export function keepBody(progress: Progress, chunk: Uint8Array): void {
   progress.keptBytes += Math.min(room, chunk.byteLength);
 }
 
-/** The status decides as soon as the head is there. */
+/** Builds the report of a response; its status decides the outcome, even if the body is incomplete. */
 export function reportResponse(progress: Progress, totalMs: number, nowMs: number): SendReport {
   const retryAfter = progress.headers['retry-after'];
   const retryAfterMs = parseRetryAfterMs(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, nowMs);
@@ -127,7 +127,7 @@ export function describeFailure(error: unknown, progress: Progress): string {
   return progress.connection === undefined ? 'connection failed' : 'connection closed before the response';
 }
 
-/** The receiver answered with something that is no HTTP response, or one whose length is ambiguous (RFC 9112 §6.3). */
+/** Whether the receiver sent bytes that are no HTTP response, or a response of ambiguous length (RFC 9112 §6.3). */
 function isMalformed(error: unknown): boolean {
   return error instanceof errors.HTTPParserError || error instanceof errors.ResponseContentLengthMismatchError;
 }

@@ -1,8 +1,8 @@
 /**
  * Sends one attempt over HTTP, follows no redirect, and reports its outcome; never throws. One absolute deadline covers name
- * resolution, connection, request and response, however slowly bytes arrive. The status decides as soon as the head is complete;
- * 64 KiB of the body are read and 8 KiB kept (`MAX_KEPT_BYTES` in `send-report.ts`), for the log only, and not
- * inflated.
+ * resolution, connection, request and response, however slowly bytes arrive. The status decides the outcome as soon as the head is
+ * complete. Up to 64 KiB of the body are read and 8 KiB kept (`MAX_KEPT_BYTES` in `send-report.ts`), for the log only and without
+ * decompression.
  */
 import { type Dispatcher, errors } from 'undici';
 import type { AddressGuard, VettedAddress, Vetting } from '../../addresses/address-guard.ts';
@@ -28,15 +28,15 @@ const MAX_INTERIM_RESPONSES = 16;
 
 export interface SendRequest {
   readonly deliveryId: number;
-  /** Owners share the kept connections; attempts whose owner is not known share one part. */
+  /** Kept connections are shared fairly among owners; attempts without an owner count as one owner. */
   readonly ownerId?: string | undefined;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly deadlineMs?: number;
-  /** A new connection was made. Not called for a kept connection, which may have ended meanwhile. */
+  /** Called when a new connection is open; not for a kept connection, which may have been closed meanwhile. */
   readonly onConnected?: (() => void) | undefined;
-  /** The receiver has responded, and all of the body has left this process: its memory may be freed. */
+  /** Called when the receiver has responded and the whole body has left this process, so that its memory may be freed. */
   readonly onBodySent?: (() => void) | undefined;
 }
 
@@ -113,7 +113,7 @@ interface EndOfAttempt {
 
 function reportError(error: unknown, progress: Progress, { totalMs, nowMs }: EndOfAttempt): SendReport {
   if (error instanceof ForbiddenAddress) return reportBlocked(progress, totalMs);
-  // The head was complete: the receiver has decided, only its body did not end well.
+  // The head was complete, so the status counts, although the body of the response was not complete.
   if (progress.status >= 200) return reportResponse(progress, totalMs, nowMs);
   if (progress.connection === undefined && isShortage(error)) return reportUnsent('no free socket', progress, totalMs);
   return reportUnreachable(describeFailure(error, progress), progress, totalMs);
@@ -158,7 +158,7 @@ function isWritten({ socket }: Connection): boolean {
   return !socket.destroyed && socket.writableLength === 0;
 }
 
-/** The receiver closed a kept connection before or just as it was used again, which is not a response. */
+/** Whether the receiver closed a kept connection before or while it was used again, so that the request may be repeated. */
 function wasClosedMeanwhile(error: unknown, { awaitsResponse }: Connection, { isReused, status }: Progress): boolean {
   if (!isReused || status !== 0) return false;
   if (!awaitsResponse) return true;
@@ -193,13 +193,13 @@ function readResponse(
 }
 
 interface ResponseEvents {
-  /** The request is about to be written. */
+  /** Called just before the request is written. */
   readonly onStart: () => void;
   readonly onEnd: () => void;
   readonly onError: (error: Error) => void;
 }
 
-/** Takes status, headers and the first of the body; gives up at the deadline and at the limits. */
+/** Reads status, headers and the beginning of the body, up to the deadline and the limits. */
 function createResponseReader({ progress, elapsed, deadline }: ExchangeState, events: ResponseEvents) {
   const { onStart, onEnd, onError } = events;
   let readBytes = 0;
@@ -244,7 +244,7 @@ function recordHead(progress: Progress, { status, headers, atMs }: ResponseHead)
 
 class EnoughRead extends Error {}
 
-/** Headers of the connection, which the sender alone sets. */
+/** Headers of the connection, which only the HTTP client sets. */
 const CONNECTION_HEADERS = new Set([
   'host',
   'connection',
@@ -258,7 +258,7 @@ const CONNECTION_HEADERS = new Set([
   'expect',
 ]);
 
-/** Names and values in turn. */
+/** The headers as a flat list: name, value, name, value. */
 function listHeaders(headers: Readonly<Record<string, string>>): string[] {
   const list: string[] = [];
   for (const name in headers) if (!CONNECTION_HEADERS.has(name.toLowerCase())) list.push(name, headers[name] ?? '');

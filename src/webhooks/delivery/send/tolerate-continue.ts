@@ -3,13 +3,13 @@ import type { Socket } from 'node:net';
 
 /**
  * RFC 9110 §15.2: a client must be able to parse interim responses (1xx) before the final one, even if it does not expect
- * them. undici counts them all but 100 (Continue), at which it ends the connection. So an unexpected 100 gets another
- * last digit while it is read, and is counted, bounded and kept out of reuse like any other interim response.
+ * them. undici reports all of them except 100 (Continue), at which it closes the connection. So the last digit of an unexpected 100 is
+ * changed while it is read. It is then counted and limited like any other interim response, and its connection is not used again.
  */
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 1');
 const ZERO = '0'.charCodeAt(0);
-/** 102 (Processing) means as little as 100 (Continue) that was not requested. */
+/** 102 (Processing) has no more effect than a 100 (Continue) that was not requested. */
 const LAST_DIGIT = '2'.charCodeAt(0);
 const MINOR_VERSION_AT = 'HTTP/1.'.length;
 const HEAD_END = Buffer.from('\r\n\r\n');
@@ -26,7 +26,7 @@ export function tolerateContinue(socket: Socket): () => void {
   return responses.restart;
 }
 
-/** Follows the heads of interim responses up to the first final response. */
+/** Parses the heads of interim responses up to the first final response. */
 function createInterimReader() {
   let place: 'status line' | 'head' | 'elsewhere' = 'elsewhere';
   /** Bytes of the status line, or of the end of the head, that have arrived. */

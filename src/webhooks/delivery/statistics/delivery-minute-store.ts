@@ -3,7 +3,7 @@ import { type Row, type Statement, type Store, statement } from '../../../databa
 import { deleteOldSql, repeatBatches, type SweepContext } from '../../../database/sweep.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 
-/** Attempts are counted by their duration: below the first of these, from it to the second, and so on, and longer ones. */
+/** Upper bounds of the histogram of durations, in milliseconds; a last bucket counts longer attempts. */
 export const DURATION_EDGES_MS = [10, 30, 100, 300, 1000, 3000, 10_000] as const;
 
 const MINUTE_MS = 60_000;
@@ -18,13 +18,13 @@ export interface HookMinute {
   readonly minute: number;
   readonly accepted: number;
   readonly failed: number;
-  /** One count for each range of durations: one more than there are edges. */
+  /** The histogram: one count for each bucket, one more than there are edges. */
   readonly durations: readonly number[];
 }
 
 const additions = COUNTS.map((name) => `${name} = delivery_minutes.${name} + excluded.${name}`).join(', ');
 
-// In one order, so that two processes that add to the same rows do not wait for each other in a ring.
+// Rows are added in a fixed order, so that two processes that add to the same rows do not deadlock.
 const addMinutesSql = multiRowStatement(
   'delivery-minutes-add',
   { hookId: 'int', minute: 'int', ...COUNT_TYPES },
@@ -42,7 +42,7 @@ const toCounts = (counts: readonly number[]) =>
     number
   >;
 
-/** Pads a statement: no hook has this id. */
+/** Fills the unused rows of a statement: no hook has this id. */
 const NO_HOOK = { hookId: 0, minute: 0, ...toCounts([]) };
 
 export async function addDeliveryMinutes(store: Store, minutes: readonly HookMinute[]): Promise<void> {
@@ -57,7 +57,7 @@ export async function addDeliveryMinutes(store: Store, minutes: readonly HookMin
 
 type MinuteRow = Row & { readonly minute: number };
 
-// A sum of integers is a NUMERIC on PostgreSQL.
+// On PostgreSQL a sum of integers is NUMERIC, hence the cast.
 const columns = COUNTS.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ');
 const minutesOfAllSql: Statement<MinuteRow> = statement(
   'delivery-minutes-of-all',
@@ -70,7 +70,7 @@ const minutesOfOwnerSql: Statement<MinuteRow> = statement(
 
 export type DeliveryMinute = Omit<HookMinute, 'hookId'>;
 
-/** The minutes from this one on that had attempts, in no order; of these owners, or of all. */
+/** The minutes with attempts from this one on, in no particular order; of these owners, or of all. */
 export async function listDeliveryMinutes(
   store: Store,
   ownerIds: readonly string[] | 'all',

@@ -9,13 +9,13 @@ import { realWorld } from '../../../world.ts';
 import { listDeliveryMinutes } from './delivery-minute-store.ts';
 import { createDeliveryMinutes } from './delivery-minutes-worker.ts';
 
-/** More than one statement takes. */
+/** More than fit into one statement. */
 const HOOKS = 70;
 
 forEachEngine('counts of a write that failed are stored by the next one, and once', async (store) => {
   for (let hookId = 1; hookId <= HOOKS; hookId += 1) await enqueue(store, hookId);
   let writes = 0;
-  // The second statement fails, and what comes after it for a while.
+  // The second to fourth statements fail.
   const write: Store['write'] = async (asked, parameters) => {
     writes += 1;
     if (writes > 1 && writes < 5) throw new Failure('unavailable', 'The database is away');

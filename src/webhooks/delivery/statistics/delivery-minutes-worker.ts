@@ -1,6 +1,6 @@
 /**
  * Counts the attempts of this process, and adds the counts to the store every two seconds. A row for each attempt would double
- * the writes of a delivery. A process that is killed loses the counts of these seconds, and no delivery.
+ * the writes of a delivery. A process that is killed loses the counts of up to two seconds, but no delivery.
  */
 import type { Store } from '../../../database/store.ts';
 import { isFailure } from '../../../errors.ts';
@@ -12,9 +12,9 @@ import type { SendReport } from '../send/send-report.ts';
 import { addDeliveryMinutes, DURATION_EDGES_MS, minuteOf } from './delivery-minute-store.ts';
 
 const WRITE_EVERY_MS = 2000;
-/** At most this many are written together, by one statement: they are stored all or none. */
+/** Rows of one write, which is one statement: either all are stored or none. */
 const MAX_ROWS = 64;
-/** Hooks and minutes that wait for the store; more are not counted while it is away. */
+/** Limit of the counts, each of one hook and minute, that wait for the store; while it is away, further ones are lost. */
 const MAX_WAITING = 20_000;
 
 export interface DeliveryMinutes extends Worker {
@@ -59,12 +59,12 @@ export function createDeliveryMinutes({ store, world, log }: DeliveryMinutesDepe
     },
     async stop() {
       await worker.stop();
-      await write().catch((err: unknown) => log.error({ err }, 'Cannot store how deliveries did'));
+      await write().catch((err: unknown) => log.error({ err }, 'Cannot store the counts of attempts'));
     },
   };
 }
 
-/** The counts of a hook in a minute; they are lost where too many wait. */
+/** Finds or creates the counts of a hook in a minute; if too many wait, they are lost. */
 function findCount(waiting: Map<string, Count>, { hookId, minute }: Pick<Count, 'hookId' | 'minute'>): Count {
   const key = `${minute} ${hookId}`;
   const count = waiting.get(key) ?? emptyCount(hookId, minute);
@@ -72,7 +72,7 @@ function findCount(waiting: Map<string, Count>, { hookId, minute }: Pick<Count, 
   return count;
 }
 
-/** Adds counts that could not be stored to those that have come since. */
+/** Merges counts that could not be stored with those that were counted since. */
 function putBack(waiting: Map<string, Count>, left: Count): void {
   const count = findCount(waiting, left);
   count.accepted += left.accepted;
@@ -80,7 +80,7 @@ function putBack(waiting: Map<string, Count>, left: Count): void {
   for (const [index, more] of left.durations.entries()) count.durations[index]! += more;
 }
 
-/** The database is away, or too slow. If it stored the counts and the answer was lost, they count twice. */
+/** Whether the database is away or too slow, so that the counts are stored again; they count twice if only its answer was lost. */
 function isPassing(error: unknown): boolean {
   return isFailure(error) && (error.code === 'unavailable' || error.code === 'deadline');
 }

@@ -1,4 +1,4 @@
-/** Reads waiting deliveries into their hook queues, a bounded number at once: the second stage of a dispatch cycle. */
+/** Reads waiting deliveries into their hook queues, a limited number at once: the second stage of a dispatch cycle. */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { type HookQueue, recordRead } from '../hook-queues/hook-queue.ts';
@@ -14,11 +14,11 @@ import { toLane } from '../queue/delivery-state.ts';
 import type { Lane } from '../schedule/turn-tree.ts';
 import type { WakeSignal } from './wake-signal.ts';
 
-/** Deliveries that one read brings for each lane of a hook queue with more than `SMALL_READ` that are due. */
+/** How many deliveries one read returns for each lane of a hook queue with more than `SMALL_READ` due deliveries. */
 const READ_LIMIT = 64;
-/** Hook queues that get more in one cycle. */
+/** How many hook queues are read in one cycle. */
 const MAX_READS = 256;
-/** Hook queues whose contents come with them: 32 × 2 lanes × 8 deliveries × 16 KiB are 8 MiB. */
+/** How many hook queues are read with contents: 32 × 2 lanes × 8 deliveries × 16 KiB are 8 MiB. */
 const MAX_CONTENT_READS = 32;
 
 export interface AdmitDependencies {
@@ -30,9 +30,9 @@ export interface AdmitDependencies {
 }
 
 /**
- * Reads waiting deliveries into their hook queues. Returns the contents that were read with them, which are valid for the picks of
- * this cycle only: a later pick reads the hook as it is then. They are not valid either for a hook queue of which a result was
- * stored during the read, since the read may have found that delivery pending.
+ * Reads waiting deliveries into their hook queues. Returns the contents that were read with them, which are valid for the picks of this
+ * cycle only: a later pick reads the hook as it is then. Contents of a hook queue with a result that was stored during the read are left
+ * out, since the read may have found that delivery pending.
  */
 export async function admitWaiting({ store, world, table, signal }: AdmitDependencies): Promise<readonly ContentRow[]> {
   const hookQueues = listToRefill(table, MAX_READS);
@@ -54,7 +54,7 @@ export async function admitWaiting({ store, world, table, signal }: AdmitDepende
         ),
   ]);
   const rowsByHook = Map.groupBy([...waiting, ...found.rows], (row) => row.hook_id);
-  // There may be more to read, and nothing else may start a cycle soon.
+  // There may be more to read, and perhaps nothing else starts a cycle soon.
   if (hookQueues.length === MAX_READS) signal.wake();
   for (const read of reads) takeRead(table, read, rowsByHook.get(read.hookQueue.hookId) ?? []);
   const changed = new Set(
@@ -67,7 +67,7 @@ const NOTHING_FOUND = { rows: [], contents: [] } as const;
 
 interface HookQueueRead {
   readonly hookQueue: HookQueue;
-  /** When the read began. */
+  /** `enqueues` and `stored` of the hook queue when the read began. */
   readonly enqueues: number;
   readonly stored: number;
   /** 0 for a lane that is not read. */
@@ -76,7 +76,7 @@ interface HookQueueRead {
 
 const SMALL_LIMITS: HookQueueRead['limits'] = { first: SMALL_READ, retry: SMALL_READ };
 
-/** Deliveries that are in memory are read again, since their rows are still pending; the limit makes room for them. */
+/** The limit includes the deliveries in memory: they are read again, since their rows are still pending. */
 function findLimits(table: HookQueueTable, hookQueue: HookQueue): HookQueueRead['limits'] {
   const { deliveryIds, hasMoreDue } = hookQueue;
   if (!hasMoreDue.first && !hasMoreDue.retry && deliveryIds.size <= SMALL_READ / 2) return SMALL_LIMITS;

@@ -62,7 +62,7 @@ export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
   };
 }
 
-/** A redelivery, a replay or a test is due when it was requested, and says nothing about the time since the commit. */
+/** Whether this is a first attempt, whose delay is measured. A redelivery, a replay or a test is due only when it was requested. */
 function isFirstAttempt({ attempts, due_at_ms, created_at_ms }: ContentRow): boolean {
   return attempts === 0 && due_at_ms === created_at_ms;
 }
@@ -92,13 +92,13 @@ function prepare(
   }
 }
 
-/** The id of an attempt, and the shard and epoch that fence its result. */
+/** The id of an attempt in the log, and the shard and epoch that fence its result. */
 export interface AttemptPlace extends Pick<AttemptResult, 'shard' | 'epoch'> {
   /** The id of its row in the log, from `store.makeIds()`. */
   readonly attemptId: number;
 }
 
-/** The result to store, with what follows from it: delivered, dead, or the time of the next attempt, which waits in the lane of retries. */
+/** The result to store, with the next state: succeeded, dead, blocked, or pending in the lane of retries until the next attempt. */
 export function planAttemptResult(
   attempt: Attempt,
   { attemptId, shard, epoch }: AttemptPlace,
@@ -116,7 +116,7 @@ export function planAttemptResult(
     shard,
     epoch,
     generation: content.generation,
-    // The event of a test never happened, so a failed test is not retried, by a worker that takes it over either.
+    // The event of a test never happened, so a failed test is not retried, not even by a worker that takes it over.
     nextState: content.is_test === 1 && next.state === 'pending' ? 'dead' : next.state,
     nextLane: LANE_NUMBERS.retry,
     dueAtMs: next.dueAtMs ?? nowMs,

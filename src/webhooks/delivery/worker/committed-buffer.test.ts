@@ -34,7 +34,7 @@ import { createWakeSignal } from './wake-signal.ts';
 
 forEachEngine('a delivery that its own process has committed is sent without a read', async (store) => {
   const isSeen = Promise.withResolvers<void>();
-  // The first is under way all the time, so its hook queue stays in memory.
+  // The first attempt is under way all the time, so its hook queue stays in memory.
   await using receiver = await startReceiver((_, response, index) => {
     if (index > 0) response.end('ok');
     else void isSeen.promise.then(() => response.end('ok'));
@@ -98,7 +98,7 @@ interface LoadedTable {
   readonly another: HookQueue;
 }
 
-/** Two hook queues whose last read has found delivery 7 and nothing else. */
+/** Two hook queues whose last read found delivery 7 only. */
 function createLoadedTable(): LoadedTable {
   const world = createStillWorld(NOW_MS - 100);
   const table = createHookQueueTable(world);
@@ -171,7 +171,7 @@ test('a delivery of the same commit as an older one that has to be read is read 
   assert.deepEqual(committed.add(both, NO_VERSIONS), both);
 });
 
-test('a committed delivery does not wait while others are read, and stays behind an earlier one of its hook', async () => {
+test('a committed delivery does not wait while others are read, and stays after an earlier one of its hook', async () => {
   const { table, hookQueue, another } = createLoadedTable();
   const committed = createCommittedBuffer(table);
   const isRead = Promise.withResolvers<void>();
@@ -241,7 +241,7 @@ for (const [title, { reports, rowVersion, afterMs }, state] of scans)
     assert.equal(hookQueue.state, state);
   });
 
-test('the version that a report gave is the one in which a hook queue may sleep', () => {
+test('a hook queue may sleep in the version that the report of a commit gave it', () => {
   const { table, hookQueue, world } = createLoadedTable();
   const committed = createCommittedBuffer(table);
   committed.add([describe(createContent(8, NOW_MS))], new Map([[1, 2]]));

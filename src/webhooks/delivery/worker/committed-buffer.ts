@@ -1,10 +1,8 @@
 /**
- * Hands a delivery that was just committed to the worker of this process without a read. It does so if everything else that is
- * due in the hook queue is in memory. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round
- * trip.
+ * Hands a delivery that was just committed to the worker of this process without a read, if all other due first attempts of the hook
+ * are in memory. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round trip.
  *
- * Their contents are kept for the next pick only. A delivery that waits longer is read when it is its turn, with its hook as it
- * is then.
+ * The contents are kept for the next pick only. A delivery that waits longer is read before its attempt, with its hook as it is then.
  */
 
 import type { HookQueue } from '../hook-queues/hook-queue.ts';
@@ -20,19 +18,19 @@ import type { ContentRow } from '../queue/delivery-queue-store.ts';
 import { LANE_NUMBERS } from '../queue/delivery-state.ts';
 import type { EnqueueVersions } from '../queue/delivery-store.ts';
 
-/** A delivery whose hook was read longer ago is read again: the hook may have changed meanwhile. */
+/** A delivery is read again if its hook was read longer ago than this, since the hook may have changed. */
 export const MAX_AGE_MS = 250;
 
 export interface CommittedBuffer {
-  /** Takes the deliveries of one commit. Returns those that have to be read. */
+  /** Takes the deliveries of one commit. Returns those that have to be read instead. */
   add(committed: readonly CommittedDelivery[], versions: EnqueueVersions): CommittedDelivery[];
-  /** The contents of those that were added since the last call. */
+  /** Takes the contents of deliveries that were added since the last call. */
   takeContents(): readonly ContentRow[];
 }
 
 export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
   let contents: ContentRow[] = [];
-  /** After one that has to be read, later ones of the same hook queue have to be, too: it is sent before them. */
+  /** Once a delivery has to be read, later ones of the same hook queue have to be read too, so that their order is kept. */
   const tryToAdmit = ({ hookId, content }: CommittedDelivery): boolean => {
     const hookQueue = table.hookQueues.get(hookId);
     if (hookQueue === undefined || content === undefined || !mayAdmit(table, hookQueue, content)) {
@@ -59,8 +57,8 @@ export function createCommittedBuffer(table: HookQueueTable): CommittedBuffer {
 }
 
 /**
- * The report of a commit may come late: a read that has passed the id, or another worker that owned the shard before, may have
- * found the delivery, and its result may be stored by now.
+ * Whether the delivery can be taken without a read. This process may learn of its commit late: an earlier read, or another worker that
+ * owned the shard before, may have found the delivery already, and its result may be stored by now.
  */
 function mayAdmit({ world, scheduler }: HookQueueTable, hookQueue: HookQueue, content: ContentRow): boolean {
   return (

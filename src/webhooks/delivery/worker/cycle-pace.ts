@@ -1,13 +1,13 @@
-/** Keeps a pause between dispatch cycles, so that several deliveries gather. */
+/** Waits between dispatch cycles, so that deliveries are handled in batches. */
 import type { World } from '../../../world.ts';
 
-/** Returns a function that waits until this time after its last call has ended. */
+/** Returns a function that waits until `everyMs` after the end of its last call. */
 export function createCyclePace(world: World): (everyMs: number) => Promise<void> {
   let lastMs = Number.NEGATIVE_INFINITY;
   return async (everyMs) => {
     const waitMs = lastMs + everyMs - world.monotonicMs();
     if (waitMs > 0) await world.sleep(waitMs);
-    // Pending input and output get their turn in any case.
+    // Even without a wait, pending input and output are handled between two cycles.
     else await new Promise(setImmediate);
     lastMs = world.monotonicMs();
   };

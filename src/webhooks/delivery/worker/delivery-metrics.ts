@@ -6,7 +6,7 @@ import { PAUSE_REASONS, type PauseReason } from '../schedule/pause-reason.ts';
 
 export interface DeliveryMetrics {
   countAttempt(outcome: string, seconds: number): void;
-  /** Observes the time from the commit of a delivery to its first attempt; not of tests, redeliveries and replays. */
+  /** Observes the time from the commit of a delivery to its first attempt, except for tests, redeliveries and replays. */
   observeDelay(seconds: number): void;
 }
 
@@ -21,7 +21,7 @@ export function createDeliveryMetrics(metrics: Metrics, sources: Sources): Deliv
   const registers = [metrics];
   const attempts = new Counter({
     name: 'trivet_delivery_attempts_total',
-    help: 'Attempts to deliver, by what came of them.',
+    help: 'Attempts to deliver, by outcome.',
     labelNames: ['outcome'],
     registers,
   });
@@ -33,7 +33,7 @@ export function createDeliveryMetrics(metrics: Metrics, sources: Sources): Deliv
   });
   const delay = new Histogram({
     name: 'trivet_delivery_send_delay_seconds',
-    help: 'Time from the commit of a delivery to its first attempt, but for tests, redeliveries and replays.',
+    help: 'Time from the commit of a delivery to its first attempt, except for tests, redeliveries and replays.',
     buckets: [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 60, 300, 1800],
     registers,
   });

@@ -1,7 +1,7 @@
 /**
- * Deliveries while everything happens at once: answers of the store that come late, hooks that are disabled, enabled and
- * changed, requests of people, retries, workers that stop, start and share the shards. A seed fixes the operations and the
- * delays, not the order in which the system runs them. TRIVET_LONG=1 tries many seeds.
+ * Runs deliveries with many concurrent events: late answers of the store, hooks that are disabled, enabled and changed, requests of
+ * people, retries, workers that stop, start and share the shards. A seed fixes the operations and the delays, not the order in which
+ * the system runs them. TRIVET_LONG=1 tries many seeds.
  */
 import assert from 'node:assert/strict';
 import { type Receiver, startReceiver } from '../../../../test/support/network/receiver.ts';
@@ -27,9 +27,9 @@ const STEPS = 250;
 const HOOKS = 12;
 const ORIGINS = 4;
 const MAX_DELAY_MS = 12;
-/** So that shards change their owner often. */
+/** Short, so that shards change their owner often. */
 const RENEWED_EVERY_MS = 60;
-/** Rounds of 50 ms until the last delivery has to have ended. */
+/** The number of rounds of 50 ms in which all deliveries must end. */
 const ROUNDS_TO_END = 1200;
 
 type Random = () => number;
@@ -61,7 +61,7 @@ async function startSlowReceiver(random: Random, exchanges: Exchange[]): Promise
   });
 }
 
-/** What it reads is as old as the answer took, and a commit may be seen by others before its writer sees it. */
+/** Delays answers: reads are outdated by that time, and others may see a commit before its writer does. */
 function delayStore(store: Store, random: Random): Store {
   const late = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
     // Both delays are by chance, so that reads and commits overlap in all ways.
@@ -88,7 +88,7 @@ const world: World = {
 const switchOffSql: Statement = statement('test-switch-off', 'UPDATE hooks SET disabled_at_ms = $2 WHERE id = $1');
 const switchOnSql: Statement = statement('test-switch-on', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = $1');
 const changeUrlSql: Statement = statement('test-change-url', 'UPDATE hooks SET url = $2 WHERE id = $1');
-// Neither what is being sent, which is due, nor what a person's attempt has reserved.
+// Brings retries forward, except deliveries that are due (and perhaps being sent) or reserved for a manual attempt.
 const bringForwardSql: Statement = statement(
   'test-bring-forward',
   `UPDATE deliveries SET due_at_ms = $1 WHERE state = 'pending' AND lane = 1 AND due_at_ms > $1 AND attempts > schedule_from`,
@@ -132,11 +132,11 @@ const enqueue: Operation = async (run) => {
       id: await enqueueTestDelivery(run.store, { hookId, url: urlOf(run, hookId), ownerId: `owner-${hookId % 3}` }),
       hookId,
     });
-  // Of another process there is no wake.
+  // An enqueue of another process wakes no worker here.
   if (run.random() < 0.7) pick(run.workers, run.random)?.wake([hookId]);
 };
 
-/** As the intake does it; its worker may get the report of the commit long after others have seen the delivery. */
+/** Commits as the intake does; its worker may learn of the commit long after others have seen the delivery. */
 const commit: Operation = async (run) => {
   const hookId = pickHook(run);
   const worker = pick(run.workers, run.random);
@@ -167,7 +167,7 @@ async function enable(store: Store, hookId: number): Promise<void> {
   await store.writeAll([releaseHookQueueStatement(hookId, realWorld.nowMs()), on]);
 }
 
-/** The same origin: a change of the origin lets an attempt that is under way end beside the first one to the new address. */
+/** Changes the URL within its origin: after a change of the origin, attempts to both addresses may be under way at once. */
 const changeUrl: Operation = async (run) => {
   const hookId = pickHook(run);
   await run.store.write(changeUrlSql, [hookId, `${urlOf(run, hookId)}/${Math.floor(run.random() * 100)}`]);
@@ -199,7 +199,7 @@ const replaceWorker: Operation = async (run) => {
   run.workers[index] = await run.startWorker();
 };
 
-/** The workers take turns of their own length between two operations. */
+/** Waits a random time between two operations, while the workers run. */
 const rest: Operation = async ({ random }) => await realWorld.sleep(random() * 20);
 
 const OPERATIONS: readonly (readonly [share: number, operation: Operation])[] = [
@@ -246,7 +246,7 @@ async function waitForEnd({ store }: Run): Promise<void> {
   for (let round = 0; round < ROUNDS_TO_END; round += 1) {
     if ((await store.read(unendedSql)).length === 0) return;
     await bringRetriesForward({ store } as Run);
-    // A retry that was brought forward needs a scan of the worker and an answer of its receiver.
+    // A retry that was brought forward needs a scan by the worker and an answer of its receiver.
     await realWorld.sleep(50);
   }
   assert.deepEqual(await store.read(unendedSql), [], 'these deliveries are stuck');

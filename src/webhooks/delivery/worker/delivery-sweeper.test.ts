@@ -43,7 +43,7 @@ const planRetrySql = statement(
   'UPDATE deliveries SET lane = 1, attempts = $2, due_at_ms = $3 WHERE id = $1',
 );
 
-/** The due time of a retry after the first round of a process whose clock differs by this much from that of the deliveries. */
+/** The due time of a retry after the first round of a process whose clock differs by this much from the one that wrote it. */
 async function sweepWithClock(
   store: Store,
   aheadMs: number,
@@ -52,7 +52,7 @@ async function sweepWithClock(
   const world = { ...realWorld, nowMs: () => realWorld.nowMs() + aheadMs, isClockTrusted: () => false };
   const retry = await enqueueTestDelivery(store, { hookId: 1, url });
   await store.write(planRetrySql, [retry, attempts, dueAtMs]);
-  // Every round makes this one due first.
+  // In every round this delivery is due first.
   const first = await enqueueTestDelivery(store, { hookId: 2, url, nowMs: realWorld.nowMs() + 2 * DAY_MS });
   const { due_at_ms: before } = await readDelivery(store, first);
   const sweeper = createDeliverySweeper({ store, world, log: createLog('silent'), metrics: createMetrics() });
@@ -62,12 +62,12 @@ async function sweepWithClock(
   return (await readDelivery(store, retry)).due_at_ms;
 }
 
-forEachEngine('a start with a clock that is behind pulls no retry forward', async (store) => {
+forEachEngine('a start with a clock that is behind makes no retry earlier', async (store) => {
   const dueAtMs = realWorld.nowMs() + 20 * HOUR_MS;
   assert.equal(await sweepWithClock(store, -40 * DAY_MS, { attempts: 9, dueAtMs }), dueAtMs);
 });
 
-forEachEngine('a start corrects the retries that a clock wrote which was ahead', async (store) => {
+forEachEngine('a start corrects retries that were written by a clock that was ahead', async (store) => {
   const dueAtMs = realWorld.nowMs() + 20 * HOUR_MS;
   assert.ok((await sweepWithClock(store, 0, { attempts: 1, dueAtMs })) < realWorld.nowMs() + HOUR_MS);
 });

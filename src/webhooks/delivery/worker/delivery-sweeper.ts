@@ -24,9 +24,9 @@ import { longestRetryMs } from '../schedule/retry-policy.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
 const REST_MS = 60_000;
-/** Checking the times of retries reads all that wait, perhaps a million rows, so only the first round and every tenth does it. */
+/** Due times of retries are checked only in every tenth round, beginning with the first, since that reads all waiting retries. */
 const RETRIES_EVERY_ROUNDS = 10;
-/** The waits after the first and the second failed attempt. */
+/** The longest wait after the first or the second failed attempt. */
 const SHORT_WAIT_MS = longestRetryMs(2);
 
 const NAME = 'delivery-sweeper';
@@ -58,18 +58,18 @@ async function sweepAndLog({ store, world, log }: SweeperDependencies, sweeping:
 }
 
 /**
- * With a clock that is behind, every retry would seem too late, and would be due at once when the clock is put right. A short
- * wait is lost without harm; a long one would use up its attempt long before its time.
+ * The longest wait of a retry that may be corrected. If the clock is behind, the due time of every retry seems too late, and a corrected
+ * one is due at once when the clock is set right. Losing a short wait does no harm; after a long one an attempt would come far too early.
  */
 async function findLongestWait({ store, world }: SweeperDependencies): Promise<number> {
   const isBehind = !world.isClockTrusted() && (await hasLaterDelivery(store, world.nowMs()));
   return isBehind ? SHORT_WAIT_MS : Number.POSITIVE_INFINITY;
 }
 
-/** The kinds are swept in this order: the row of a hook queue is deleted after its log. */
+/** The order of the sweep: the row of a hook queue is deleted after its log. */
 const KINDS = ['expired', 'canceled', 'deleted', 'unusedContents', 'hookQueues', 'minutes'] as const;
 
-/** Sweeps once. Two processes may run it at once without harm; the lease only saves work. */
+/** Sweeps once. Two processes may do so at the same time without harm; the lease only saves work. */
 export async function sweepDeliveries(store: Store, nowMs: number, sweeping: SweepContext = SWEEP_WITHOUT_PAUSES) {
   const oldId = idAtMs(nowMs - KEEP_LOG_MS);
   const sweeps: Record<(typeof KINDS)[number], () => Promise<number>> = {
@@ -83,7 +83,7 @@ export async function sweepDeliveries(store: Store, nowMs: number, sweeping: Swe
   return await sweepEach(sweeping, sweeps);
 }
 
-/** Corrects due times that lie further ahead than any schedule plans, of retries up to a wait of `longestMs`; returns how many. */
+/** Corrects due times that are further ahead than any schedule allows; of retries only those with waits up to `longestMs`. */
 export async function correctTimes(
   store: Store,
   nowMs: number,

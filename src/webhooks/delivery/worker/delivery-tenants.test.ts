@@ -1,4 +1,4 @@
-/** Owners beside each other, and receivers that fail now and then: with real sockets, on both engines. */
+/** Several owners on one worker, some with failing receivers; real sockets, both engines. */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { findFreePort } from '../../../../test/support/basics/free-port.ts';
@@ -56,7 +56,7 @@ for (const [title, fail] of failures)
       assert.deepEqual([row.state, row.attempts], ['succeeded', 1]);
     }
     assert.equal((await waitForHookQueue(store, HEALTHY)).parked, 0);
-    // Healthy ones did not wait for probes: a pause takes five seconds at first, and three probes half a minute.
+    // Healthy hooks did not wait for probes: the first pause takes five seconds, and three probes half a minute.
     assert.ok(attempts() - before <= 4, `${attempts()} attempts after ${before}`);
     assert.ok(paused.next_at_ms > 0);
   });
@@ -77,7 +77,7 @@ forEachEngine('a path that never answers takes no place from another owner at th
     worker.wake([99]);
     assert.equal((await waitForDelivery(store, id)).attempts, 1);
   }
-  // The answers that never come end the test sooner than fifteen seconds.
+  // Closing the receiver ends the attempts before their deadline of fifteen seconds.
   await receiver[Symbol.asyncDispose]();
   const attempted = await Promise.all(waiting.map((id) => readDelivery(store, id)));
   assert.ok(attempted.filter(({ attempts }) => attempts > 0).length <= 16);
@@ -110,7 +110,7 @@ forEachEngine(
     await using worker = startTestWorker(store);
     worker.wake();
     await receiver.waitFor(4);
-    // The other 56 wait in memory for their turn at the origin that the hook leaves.
+    // The other 56 deliveries wait in memory for the origin that the hook leaves.
     await moveHook(store, 1, `http://127.0.0.1:${await findFreePort()}/`);
     isHolding = false;
     for (const answer of answers) answer();
@@ -146,7 +146,7 @@ forEachEngine('redeliveries that fail one after the other lengthen no pause of a
   await enqueueMany(store, waiting, 1);
   worker.wake([2]);
   const { next_at_ms: untilMs } = await waitForHookQueue(store, 2, (row) => row.parked === 1);
-  // Five seconds at first. Ten more failed probes would make it five minutes.
+  // The first pause takes five seconds. After ten more failed probes it would take five minutes.
   assert.ok(untilMs - realWorld.nowMs() < 60_000);
 });
 

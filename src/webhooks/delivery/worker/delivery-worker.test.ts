@@ -119,7 +119,7 @@ forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest'
   assert.equal((await readDelivery(store, later)).attempts, 0);
 });
 
-forEachEngine('a destination that is down gets few attempts, and the rest of its deliveries none', async (store) => {
+forEachEngine('a destination that is down gets few attempts, and most of its deliveries stay unsent', async (store) => {
   const url = `http://127.0.0.1:${await findFreePort()}/`;
   await insertTestHook(store, { id: 1, url });
   const ids: number[] = [];
@@ -194,7 +194,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'a forbidden url that came into the store past all checks is blocked, with no connection',
+  'a forbidden url that was stored without a check of its address is blocked, with no connection',
   async (store) => {
     // No engine stores NUL.
     const urls = FORBIDDEN_TARGETS.map(([, url]) => url).filter((url) => !url.includes('\0'));
@@ -214,7 +214,7 @@ forEachEngine(
   },
 );
 
-forEachEngine('a success that was another answer does not stay: the delivery is sent again', async (store) => {
+forEachEngine('a success that answered another request does not last: the delivery is sent again', async (store) => {
   const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
   const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
   const sockets: Socket[] = [];
@@ -228,7 +228,7 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   const first = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.wake();
   await waitForDelivery(store, first);
-  // Until the connection has rested.
+  // The connection may be used again by then.
   await realWorld.sleep(20);
   const second = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.wake();
@@ -247,7 +247,7 @@ forEachEngine('a hook that changes while ids are waited for gets its delivery as
   const makeIds: Store['makeIds'] = async (count) => {
     if (!hasChanged) {
       hasChanged = true;
-      // Time enough for a read that began before.
+      // Enough time for a read that began before.
       for (let reads = 0; reads < 3; reads += 1) await readDelivery(store, id);
       await store.write(statement('test-change-url', 'UPDATE hooks SET url = $1 WHERE id = 1'), [`${url}/after`]);
     }

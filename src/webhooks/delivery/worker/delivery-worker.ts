@@ -1,7 +1,7 @@
 /**
- * Runs the loop of dispatch cycles and the loop that renews shard leases, and stops without losing a delivery. A cycle begins
- * when something was enqueued that is not in memory, when an attempt has ended or its result is stored and more waits, and a few
- * times a second, which is when retries and enqueues of other processes are seen. Deliveries that this process has just
+ * Runs the loop of dispatch cycles and the loop that renews shard leases, and stops without losing a delivery. A cycle begins when
+ * this process enqueued a delivery that is not in memory, when an attempt has ended or its result is stored while more deliveries wait,
+ * and a few times a second, to find retries and deliveries that other processes enqueued. Deliveries that this process has just
  * committed are sent without a cycle.
  */
 
@@ -42,9 +42,9 @@ import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-lease
 import { createWakeSignal } from './wake-signal.ts';
 
 const POLL_MS = 200;
-/** The pause between cycles. It lets several deliveries gather, since the cost of a statement hardly depends on their number. */
+/** The wait between cycles. It collects deliveries into batches, since the cost of a statement hardly depends on their number. */
 const CYCLE_EVERY_MS = 5;
-/** The pause while deliveries in memory wait for attempts under way to end. */
+/** The wait while deliveries in memory wait for attempts under way to end. */
 const BUSY_CYCLE_EVERY_MS = 2;
 const STOP_GIVE_UP_MS = 3000;
 
@@ -55,18 +55,18 @@ export interface DeliveryWorkerDependencies {
   readonly metrics: Metrics;
   readonly cipher: SecretCipher;
   readonly guard: AddressGuard;
-  /** Authorities (PEM) for the certificates of receivers; those of Node unless given. */
+  /** Certificate authorities (PEM) that are trusted; those of Node unless given. */
   readonly ca?: readonly string[] | undefined;
   readonly onAttempt?: AttemptDependencies['onAttempt'];
   readonly room?: HookQueueTable['room'] | undefined;
 }
 
 export interface DeliveryWorker extends Worker {
-  /** This process enqueued something, to these hooks or to any. */
+  /** Must be called after this process enqueued deliveries: to these hooks, or to any hook if not given. */
   wake(hookIds?: readonly number[]): void;
-  /** This process has just committed these. They are sent at once if nothing waits before them. */
+  /** Takes deliveries that this process has just committed; they are sent at once if no others of their hooks wait before them. */
   takeCommitted(committed: readonly CommittedDelivery[], versions: EnqueueVersions): void;
-  /** Attempts that a person asks for; a worker that was not started makes them too. */
+  /** Attempts that a person requests; also possible in a worker that was not started. */
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
 
@@ -104,7 +104,7 @@ interface Loops {
 
 type Components = ReturnType<typeof createComponents>;
 
-/** Each component is given only components that are built before it. */
+/** Builds the components in order: each gets only components that were built before it. */
 function createComponents(given: DeliveryWorkerDependencies) {
   const { store, world, log } = given;
   const signal = createWakeSignal();
@@ -131,7 +131,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
   });
   const manual = createManualAttempts({ store, world, log, table, writer, scan, makeAttempt });
   const sends = createInFlight();
-  /** Aborts when a stop has stored the last result. */
+  /** Aborted once the last result is stored during a stop. */
   const settled = new AbortController();
   return {
     store,
@@ -161,14 +161,14 @@ function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, ta
   });
 }
 
-/** Hook queues in memory are read without a scan. */
+/** Wakes the dispatch loop. A scan is needed only for hook queues that are not in memory. */
 function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[] | undefined): void {
   const areInMemory = hookIds?.map((hookId) => recordEnqueue(table, hookId)) ?? [false];
   if (areInMemory.every(Boolean)) signal.wake();
   else scan.request();
 }
 
-/** A scan finds nothing of a shard of another worker; with a renewal that takes the shard, a scan comes anyway. */
+/** Wakes for deliveries of this worker's shards only: a scan finds no others, and comes anyway after a renewal that takes a shard. */
 function wakeForCommitted(components: Components, toRead: readonly CommittedDelivery[]): void {
   const own = toRead.filter(({ shard }) => components.leases.epochOf(shard) !== undefined);
   if (own.length > 0)
@@ -178,7 +178,7 @@ function wakeForCommitted(components: Components, toRead: readonly CommittedDeli
     );
 }
 
-/** The callers that wait for the commit are answered first. */
+/** Sends in a later turn of the event loop, so that callers that wait for the commit are answered first. */
 function sendSoon(components: Components, stopping: AbortSignal): void {
   setImmediate(() => {
     if (!stopping.aborted) void components.sends.track(() => sendCommitted(components));
@@ -194,7 +194,7 @@ async function sendCommitted(components: Components): Promise<void> {
   }
 }
 
-/** Sends deliveries of a receiver again that sent more responses than it got requests: they may have got the response of another. */
+/** Sends deliveries again whose receiver sent more responses than it got requests, since they may have got the wrong response. */
 async function resendUnverified(
   { store, world, log, writer, scan }: Pick<Components, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
   deliveryIds: readonly number[],
@@ -219,19 +219,19 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
     signal.clear();
     try {
       await runDispatchCycle(components);
-      // Without leases it reads nothing.
+      // Without leases the cycle reads nothing, so its end does not show that the database is back.
       if (leases.areHeld()) failures.end();
     } catch (error) {
       failures.begin(error);
       await world.sleep(POLL_MS);
     }
     recordLeases(leases.areHeld());
-    // While the leases have lapsed no scan is made, however long it is due.
+    // While the leases have lapsed no scan is made, so an overdue scan must not shorten the wait.
     if (!stopping.aborted) await signal.wait(leases.areHeld() ? Math.min(POLL_MS, scan.waitMs()) : POLL_MS);
   }
 }
 
-/** Goes on during a stop: another worker would make the attempts under way again once their leases have ended. */
+/** Renews leases, also during a stop: without leases another worker would repeat the attempts that are under way. */
 async function runLeaseLoop(components: Components, stopping: AbortSignal): Promise<void> {
   const { world, log, leases, table, scan, settled } = components;
   let hasFailed = false;
@@ -243,11 +243,11 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
       if (!stopping.aborted) drainLost(components, lost);
       hasFailed = false;
     } catch (error) {
-      // Logged once, not at each of the quick retries.
+      // Only the first of several failures is logged.
       if (!hasFailed) log.warn({ reason: describeError(error) }, 'Cannot renew the leases of shards; trying again');
       hasFailed = true;
     }
-    // A stop that came meanwhile hands shards over at once.
+    // If a stop was requested meanwhile, shards are given back at once.
     if (stopping.aborted !== isLeaving) continue;
     scan.request();
     const isSoon = hasFailed || !leases.areHeld() || leases.areChanging();
@@ -256,7 +256,7 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
   }
 }
 
-/** Deliveries that wait in memory are still pending in their rows, for the workers that take the shards. */
+/** Drops the deliveries that wait in memory. They are still pending in their rows, for the workers that take the shards. */
 function leaveShards({ leases, table }: Pick<Components, 'leases' | 'table'>): void {
   leases.leave();
   for (const hookQueue of listHookQueues(table, () => true))
@@ -264,15 +264,15 @@ function leaveShards({ leases, table }: Pick<Components, 'leases' | 'table'>): v
 }
 
 /**
- * Another worker owns these shards, will own them, or did so for a while. Leases that have lapsed because the database is away are
- * not lost yet: their hook queues stay, and nothing is sent for them until a renewal tells whose they are.
+ * Drains hook queues of shards that another worker owns, will own, or owned for a while. Leases that have lapsed because the database is
+ * away are not lost yet: their hook queues stay, and nothing is sent for them until a renewal shows who owns them.
  */
 function drainLost({ table, leases }: Pick<Components, 'table' | 'leases'>, lost: ReadonlySet<number>): void {
   const isOfOther = (shard: number) => lost.has(shard) || (leases.areHeld() && leases.epochOf(shard) === undefined);
   for (const hookQueue of listHookQueues(table, ({ shard }) => isOfOther(shard))) drain(table, hookQueue);
 }
 
-/** The set of busy shards is made when the first is asked for, which is after the leases were renewed. */
+/** The set of busy shards is built at the first call of the test, which comes after the leases were renewed. */
 function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
   let busy: ReadonlySet<number> | undefined;
   return (shard) => {
@@ -281,7 +281,7 @@ function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
   };
 }
 
-/** Attempts under way end, and are stored unless the database is away for too long. */
+/** Waits until attempts under way have ended and are stored, or until the database was away for too long. */
 async function stopComponents(components: Components, loops: Loops | undefined): Promise<void> {
   const { leases, sends, writer, sender, manual, settled } = components;
   await Promise.all([loops?.dispatching, manual.stop()]);

@@ -18,13 +18,13 @@ const PAUSED = {
   next_at_ms: NOW_MS - 1,
 } as const;
 
-test('deliveries that wait for the probe of a hook go as soon as an attempt finds that the hook was released', async () => {
+test('deliveries that wait for the probe of a hook are sent as soon as an attempt finds that the hook was released', async () => {
   const world = createStillWorld(NOW_MS);
   const table = createHookQueueTable(world);
   const hookQueue = ensureHookQueue(table, makeDueRow({ hook_id: 1, ...PAUSED }))!;
   for (const id of [7, 8, 9]) admit(table, hookQueue, { hook_id: 1, id, lane: 0, body_bytes: 2 });
   const [probe, ...others] = pickJobs(table);
-  assert.deepEqual(others, [], 'the pause is over, and one attempt may try');
+  assert.deepEqual(others, [], 'the pause is over, and one attempt is allowed');
   const signal = createWakeSignal();
   const dependencies = {
     table,
@@ -59,7 +59,7 @@ test('a scan that read the row of a hook before its pause was stored takes it no
   markStored(table, [{ hookId: 1, deliveryId: 7, epoch: 1 }], []);
   first!.resolve([row, makeDueRow({ hook_id: 2 })]);
   await scanned;
-  assert.deepEqual([...table.hookQueues.keys()], [2], 'the row of the other hook is as new as any');
+  assert.deepEqual([...table.hookQueues.keys()], [2], 'the row of the other hook is not outdated');
   second!.resolve([row]);
   await scanDue(dependencies);
   assert.deepEqual([...table.hookQueues.keys()], [2, 1]);

@@ -2,8 +2,8 @@
  * Runs one dispatch cycle in four stages: scan, admit, pick, send. The results of the stages go to the result writer, the one
  * loop that commits.
  *
- * At most 256 deliveries (the worker's cap) are sent without a stored result, and up to 32 redeliveries and 32 tests: so many are
- * repeated after a crash at most.
+ * At any time at most 256 deliveries (the worker's cap), 32 redeliveries and 32 tests were sent without a stored result. A crash
+ * repeats no more than these.
  */
 import type { InFlight } from '../../../database/in-flight.ts';
 import { hasSleep, isNews, needsCycle, pickJobs, putBack } from '../hook-queues/hook-queue-table.ts';
@@ -21,13 +21,13 @@ export interface DispatchDependencies extends AdmitDependencies, SendDependencie
   readonly committed: Pick<CommittedBuffer, 'takeContents'>;
   readonly scan: DueScan;
   readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
-  /** The attempts that have begun: a stop waits for them. */
+  /** Tracks attempts that have begun, for which a stop waits. */
   readonly sends: Pick<InFlight, 'track'>;
 }
 
 /**
- * Resolves when its attempts have begun; each queues its results once it has ended. While the leases have lapsed, what is in memory
- * stays there: each cycle would read, pick and put back the same deliveries.
+ * Resolves when the attempts of the cycle have begun; each queues its results once it has ended. While the leases have lapsed, no
+ * delivery is picked: each cycle would read, pick and put back the same ones.
  */
 export async function runDispatchCycle(dependencies: DispatchDependencies): Promise<void> {
   const { scan, table, writer, leases } = dependencies;
@@ -38,7 +38,7 @@ export async function runDispatchCycle(dependencies: DispatchDependencies): Prom
   await beginAttempts(dependencies, contents);
 }
 
-/** Picks and sends, the last two stages. `contents` are those that admission has read. */
+/** Picks and sends: the last two stages. `contents` were read by the admission stage. */
 export async function beginAttempts(
   dependencies: DispatchDependencies,
   contents: readonly ContentRow[],
@@ -52,8 +52,8 @@ export async function beginAttempts(
 }
 
 /**
- * Jobs whose contents are in memory do not wait for the read of the others, which takes a round trip to the database. A job stays
- * behind an earlier one of its hook.
+ * Separates jobs whose contents are in memory from those that wait for a read, a round trip to the database. A job after such a job of
+ * the same hook waits too, so that the order of a hook is kept.
  */
 function partitionJobs(jobs: readonly Job[], known: ReadonlyMap<number, ContentRow>) {
   const ready: Job[] = [];
@@ -81,8 +81,8 @@ async function beginJobs(
 }
 
 /**
- * A hook queue that leaves the memory during the read waits for the next scan: its row may have been read before its pause was
- * stored.
+ * Runs the scan stage. A hook queue that was removed from memory during the read waits for the next scan: its row may have been read
+ * before its pause was stored.
  */
 export async function scanDue({ scan, table }: DispatchDependencies): Promise<HookQueueChange[]> {
   table.forgotten.clear();
@@ -101,10 +101,10 @@ async function prepareJobs(
   const startedMs = world.monotonicMs();
   try {
     const unknown = jobs.filter(({ id }) => !known.has(id));
-    // Before the read: ids seldom wait for the database, but then a hook that was read beside them may have changed since.
+    // Ids are made before the read: making them rarely waits for the database, but after such a wait a hook read before may have changed.
     const attemptIds = await store.makeIds(jobs.length);
     const read = unknown.length === 0 ? [] : await readContents(store, unknown);
-    // After a long wait the hook of a known content may have changed: without it the delivery is not sent, and is read again.
+    // After a long wait the hook of a known content may have changed. The delivery is then not sent, and is read again.
     const isFresh = world.monotonicMs() - startedMs < MAX_AGE_MS;
     const readById = new Map(read.map((content) => [content.id, content]));
     const find = ({ id }: Job) => readById.get(id) ?? (isFresh ? known.get(id) : undefined);

@@ -1,11 +1,11 @@
-/** Logs when deliveries cannot be dispatched, as while the database is away, and when they are dispatched again. */
+/** Logs when deliveries cannot be dispatched, such as while the database is away, and when they are dispatched again. */
 import { describeError } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 
 export interface DispatchFailureLog {
   /** Logs the first failure of several, not each cycle of an outage. */
   begin(error: unknown): void;
-  /** A cycle has come to its end. */
+  /** Must be called when a cycle has succeeded. */
   end(): void;
 }
 

@@ -14,7 +14,7 @@ import { findHookById } from '../../hooks/hook-store.ts';
 
 const RETRY_BODY = Buffer.from('{"retry":true}');
 
-/** A delivery that was attempted once, with the next attempt in 300 ms: after the first read of the hook queue. */
+/** A delivery that was attempted once, and whose next attempt is due in 300 ms, after the first read of the hook queue. */
 async function insertRetry(store: Store, url: string): Promise<void> {
   const id = await enqueueTestDelivery(store, { hookId: 1, url, body: RETRY_BODY });
   const retrySql = statement(
@@ -24,7 +24,7 @@ async function insertRetry(store: Store, url: string): Promise<void> {
   await store.write(retrySql, [id, realWorld.nowMs() + 300]);
 }
 
-/** A receiver that answers its oldest request with each call of `answer`, and all at its end. */
+/** A receiver that answers its oldest open request at each call of `answer`, and all of them when it is disposed. */
 async function startHeldReceiver(): Promise<{ receiver: Receiver; answer: () => void } & AsyncDisposable> {
   const answers: (() => void)[] = [];
   let isHolding = true;
@@ -56,7 +56,7 @@ forEachEngine('a retry that becomes due does not wait for the many first attempt
   await insertRetry(store, url);
   worker.start();
   worker.wake();
-  // The lanes are read again once a second, so the time between answers decides how many first attempts that is.
+  // The lanes are read again once a second, so the time between answers decides how many first attempts come before the retry.
   const answering = setInterval(answer, 50);
   await receiver.waitFor(60);
   clearInterval(answering);
@@ -75,7 +75,7 @@ forEachEngine('a retry that becomes due does not wait until few deliveries of it
   worker.start();
   worker.wake();
   await receiver.waitFor(4);
-  // Too large to come with its commit, so each is read; with more than four in memory, the lane of first attempts alone.
+  // Too large to be taken without a read, so each is read; with more than four in memory, only the lane of first attempts.
   const body = Buffer.from(JSON.stringify('x'.repeat(20_000)));
   for (let count = 5; countBeforeRetry(receiver) === undefined && count < 30; count += 1) {
     const { committed, versions } = await commitTestDelivery(store, hook!, { hookId: 1, url, body });

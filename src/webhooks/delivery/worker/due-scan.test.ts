@@ -46,7 +46,7 @@ test('createDueScan() scans at once when it is asked to, and else a few times a 
   assert.equal(scan.waitMs(), 0);
 });
 
-test('createDueScan() rests for a second at most after a scan that waited for the database', async () => {
+test('createDueScan() waits for at most a second after a scan that waited for the database', async () => {
   const { scan } = createTimedScan(20_000);
   await scan.read();
   scan.end(false);

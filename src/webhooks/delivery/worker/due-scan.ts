@@ -1,7 +1,7 @@
 /**
- * Reads which hook queues are due, a page at a time, so that all have their turn. After a full page the next scan continues
- * behind it. A scan comes a few times a second however busy the worker is: only it shows retries that have come due and what
- * other processes have enqueued. While it finds such, scans come sooner after each other.
+ * Reads which hook queues are due, a page at a time, so that all have their turn. After a full page the next scan continues with the
+ * next page. A scan comes a few times a second however busy the worker is, since only a scan finds retries that became due and
+ * deliveries that other processes enqueued. While it finds such rows and there are other workers, scans are more frequent.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -12,23 +12,23 @@ import type { WakeSignal } from './wake-signal.ts';
 const PAGE = 2000;
 const START = { afterMs: -1, afterHookId: -1 };
 const SCAN_EVERY_MS = 200;
-/** The same while other processes take events for this worker: these events are seen by a scan only. */
+/** The interval while other processes enqueue for this worker, which only a scan finds. */
 const SCAN_AGAIN_MS = 10;
-/** Scans come so soon until nothing was found for this long. */
+/** The short interval applies until scans have found nothing new for this long. */
 const AGAIN_FOR_MS = 1000;
-/** The rest after a scan, as a multiple of its duration, so that scans take at most a quarter of the time. */
+/** The shortest wait after a scan, as a multiple of its duration, so that scans take at most a quarter of the time. */
 const REST_SHARE = 3;
-/** The longest rest: a scan that waited for an unavailable database must not be followed by a rest of three times as long. */
+/** The limit of that wait: after a scan that waited for an unavailable database it would be far too long. */
 const MAX_REST_MS = 1000;
 
 export interface DueScan {
-  /** Something may have become due: asks for a scan and wakes the dispatch loop. */
+  /** Requests a scan, since something may have become due, and wakes the dispatch loop. */
   request(): void;
   /** Milliseconds until the next scan is due. */
   waitMs(): number;
-  /** Due hook queues of this worker's shards. */
+  /** Reads a page of due hook queues of this worker's shards. */
   read(): Promise<DueHookQueue[]>;
-  /** Must be called when the rows of the scan are in the table. `hasNews` if a row had changed since the table took it. */
+  /** Must be called once the rows of the scan are in the table. `hasNews`: a row was new, or had changed since the last scan. */
   end(hasNews: boolean): void;
 }
 

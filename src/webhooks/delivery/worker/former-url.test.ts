@@ -1,4 +1,4 @@
-/** An attempt is under way while its hook gets another URL of the same origin, or is released or recovers by another process. */
+/** During an attempt its hook gets another URL of the same origin, or another process releases it or finds that it recovered. */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { type Receiver, startReceiver } from '../../../../test/support/network/receiver.ts';
@@ -37,7 +37,7 @@ const ONLY_URL: Omit<HookChange, 'url' | 'nowMs'> = {
   switch: undefined,
 };
 
-/** As the API does it. */
+/** Changes the URL as the API does. */
 async function changeUrl(store: Store, url: string): Promise<void> {
   const nowMs = realWorld.nowMs();
   const ofHookQueue = [releaseHookQueueStatement(1, nowMs)];

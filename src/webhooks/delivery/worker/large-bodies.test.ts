@@ -33,7 +33,7 @@ async function enqueueLarge(store: Store, origins: readonly string[]): Promise<n
 }
 
 forEachEngine(
-  'large bodies under way have a budget, and small deliveries of another owner pass them',
+  'large bodies under way have a budget, and small deliveries of another owner do not wait for them',
   async (store) => {
     const answers: (() => void)[] = [];
     const isFull = Promise.withResolvers<void>();
@@ -63,7 +63,7 @@ forEachEngine(
     while (answered < COUNT) {
       const id = await enqueueTestDelivery(store, small);
       worker.wake([small.hookId]);
-      // The receivers of all large bodies keep them waiting.
+      // No receiver of a large body has answered yet.
       const row = await waitForDelivery(store, id);
       assert.deepEqual([row.state, row.attempts], ['succeeded', 1]);
       most = Math.max(most, answers.length);

@@ -1,4 +1,4 @@
-/** Results that come after another worker has taken the delivery over: they are logged, and change nothing else. */
+/** Results that come after another worker has taken over the delivery are logged, and change nothing else. */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { type Receiver, startReceiver } from '../../../../test/support/network/receiver.ts';

@@ -3,8 +3,8 @@ import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 
 /**
- * Returns a function to call again and again with whether the leases of shards are held. It logs one line when they have lapsed,
- * since nothing is sent then, and one when they are held again. Leases that were never held have not lapsed.
+ * Returns a function that is called in every cycle with whether the leases of shards are held. It logs one line when they have lapsed
+ * and one when they are held again. Leases that were never held have not lapsed.
  */
 export function createLapseLog({ world, log }: { readonly world: Pick<World, 'monotonicMs'>; readonly log: Log }) {
   let wereHeld = false;

@@ -1,7 +1,7 @@
-/** Limits how many attempts outside of the schedule are under way at once: for each owner, and in this process. */
+/** Limits how many manual attempts are under way at once: for each owner of places (a hook or a person), and in this process. */
 
 export interface LimitedPlaces<Owner> {
-  /** Takes a place, which the returned function gives back; undefined when all are taken. */
+  /** Takes a place, which the returned function frees; undefined if all are taken. */
   take(owner: Owner): (() => void) | undefined;
 }
 

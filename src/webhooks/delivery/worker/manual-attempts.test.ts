@@ -80,7 +80,7 @@ for (const [title, source, { lane, attempts }, end] of takenOver)
   });
 
 forEachEngine(
-  'a redelivery goes at once, past the pause of what fails, and its success ends the pause',
+  'a redelivery is sent at once, even during a pause of its hook, and its success ends the pause',
   async (store) => {
     let status = 503;
     await using receiver = await startReceiver((_, response) => {
@@ -128,7 +128,7 @@ forEachEngine('a redelivery that is answered with 429 pauses nothing', async (st
   assert.equal(await Promise.race([paused, sent]), 'succeeded');
 });
 
-forEachEngine('of many redeliveries of a hook four go at once, the others in their turn', async (store) => {
+forEachEngine('of many redeliveries of a hook four are sent at once, the others in their turn', async (store) => {
   let isOpen = false;
   const waiting: (() => void)[] = [];
   await using receiver = await startReceiver((_, response) => {
@@ -152,7 +152,7 @@ forEachEngine('of many redeliveries of a hook four go at once, the others in the
   assert.equal(receiver.received.length, 6);
 });
 
-forEachEngine('what is redelivered while a worker sends it is logged under two numbers', async (store) => {
+forEachEngine('a redelivery while a worker sends the delivery is logged under a second number', async (store) => {
   const waiting: (() => void)[] = [];
   await using receiver = await startReceiver((_, response) => void waiting.push(() => response.end()));
   const { url } = receiver;

@@ -1,8 +1,8 @@
 /**
- * Makes attempts that a person requests (test, redelivery) at once, even if the hook is paused. Any process makes them, also
- * for a shard of another worker: one attempt does no harm, and shows whether the receiver works again. The result is stored
- * like any other. A success ends the pause. A failure neither begins nor lengthens one, unless the pause was over and the
- * attempt was its probe. A failure to connect counts for the origin as any other does.
+ * Makes attempts that a person requests (test, redelivery) at once, even if the hook is paused. Any process makes them, also for a
+ * shard of another worker: one attempt does no harm, and shows whether the receiver works again. The result is stored like any other.
+ * A success ends the pause. A failure neither begins nor lengthens a pause, unless the pause was over and the attempt was its probe.
+ * A failure to connect counts for the origin like any other.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
@@ -23,28 +23,28 @@ import type { ResultWriter } from './result-writer.ts';
 
 /** The workers send the delivery if no result is stored this long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
-/** Most redeliveries at once, of this process and of one hook; further ones wait for their turn like any delivery. Tests: `management.ts`. */
+/** Limits of redeliveries at once, of one hook and of this process; further ones wait like any delivery. Tests: `management.ts`. */
 const REDELIVERY_LIMITS = { ofOwner: 4, ofAll: 32 };
 
 export interface ManualAttempts {
   /**
-   * Makes the one attempt of a test's delivery, which was enqueued for later, until `deadlineMs` (since the epoch). A
-   * disabled hook is tested too: that is how its owner learns that it works again. Undefined when the delivery was taken
+   * Makes the one attempt of a test's delivery, which was enqueued with a later due time. `deadlineMs` is in milliseconds since the
+   * epoch. A disabled hook is tested too, so that its owner can see whether it works again. Undefined if the delivery was reserved
    * already or this process stops.
    */
   test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
   /**
-   * Restarts the schedule of a delivery, with an attempt at once. Undefined when there is no such delivery; else, once
-   * that is stored, `attempt`, which resolves when the attempt has ended. Throws `conflict` while an earlier request for
-   * the delivery is under way: each request is sent once.
+   * Restarts the schedule of a delivery with an attempt at once, and resolves when the restart is stored; undefined if there is no such
+   * delivery. `attempt` resolves when the result of the attempt is stored. Throws `conflict` while an earlier request for the delivery is
+   * under way, since each request is sent once.
    */
   redeliver(hookId: number, deliveryId: number): Promise<Redelivery | undefined>;
-  /** Resolves when no attempt is under way, be their results stored or not; afterwards nothing begins. */
+  /** Begins no more attempts, and resolves when none is under way, whether their results are stored or not. */
   stop(): Promise<void>;
 }
 
 export interface Redelivery {
-  /** Undefined when nothing is sent now: the hook is disabled, too many are under way, or this process stops. */
+  /** Undefined if nothing was sent: the hook is disabled, too many attempts are under way, or this process stops. */
   readonly attempt: Promise<SendReport | undefined>;
 }
 
@@ -113,7 +113,7 @@ async function redeliverNow(
   return { attempt: storeAttempt(dependencies, made) };
 }
 
-/** Resolves when the result is stored. A stop waits for the attempt alone: it has a time limit for what is not stored then. */
+/** Resolves when the result is stored. A stop waits only for the attempt, and stores results within a time limit of its own. */
 async function storeAttempt(
   { writer }: Pick<ManualAttemptsDependencies, 'writer'>,
   attempt: Promise<SendReport | undefined>,
@@ -135,7 +135,7 @@ async function leaveToWorkers(
   return { attempt: Promise.resolve(undefined) };
 }
 
-/** The result is queued, and not yet stored. Undefined when nothing is sent. */
+/** Makes the attempt, and queues its result without waiting until it is stored. Undefined if nothing was sent. */
 async function attempt(
   dependencies: ManualAttemptsDependencies,
   { hookId, id }: RequestedDelivery,
@@ -153,7 +153,7 @@ async function attempt(
   return made.report;
 }
 
-/** The workers send it when its hook is enabled. */
+/** Ends the reservation of a held delivery, which the workers send when its hook is enabled. */
 async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: number, id: number): Promise<undefined> {
   await endReservation(store, [hookId, id], world.nowMs());
 }

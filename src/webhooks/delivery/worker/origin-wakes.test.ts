@@ -115,8 +115,8 @@ forEachEngine('the log says that ends of pauses could not be stored', async (sto
   await woken.promise;
   await wakes.stop();
   assert.deepEqual(lines, [
-    'Cannot store what deliveries led to; trying again: ends of pauses',
-    'Can store what deliveries led to again: ends of pauses',
+    'Cannot store outcomes of deliveries; trying again: ends of pauses',
+    'Outcomes of deliveries are stored again: ends of pauses',
   ]);
 });
 

@@ -1,20 +1,20 @@
 /**
- * Wakes the hook queues of origins that can be connected to again, beside the loop that commits results. An origin may have
- * many thousands, and results of other owners must not wait for them. Origins take turns, a page at a time. What a stop
- * leaves paused becomes due when its pause ends.
+ * Wakes the hook queues of origins that can be connected to again, separately from the loop that commits results. An origin may have
+ * many thousands, and results of other owners must not wait for them. Origins take turns, a page at a time. Hook queues that a stop
+ * leaves paused become due when their pauses end.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
 import { listWaitingForOrigin, wakeForOrigin } from '../queue/delivery-restart-store.ts';
 import type { DueScan } from './due-scan.ts';
 import { type StoreDependencies, storeUntilDone } from './store-until-done.ts';
 
-/** Hook queues that one transaction wakes. */
+/** How many hook queues one transaction wakes. */
 const PAGE = 64;
 
 export interface OriginWakes {
-  /** The origin can be connected to again: its hook queues need not wait for probes of their own. */
+  /** Wakes the hook queues of an origin that can be connected to again, so that they need not wait for their own probes. */
   add(origin: string): void;
-  /** Ends after the page under way; nothing is woken any more. */
+  /** Resolves after the page under way; no more hook queues are woken. */
   stop(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export function createOriginWakes(dependencies: OriginWakesDependencies): Origin
   };
   return {
     add: (origin) => {
-      // What was listed before may have changed since.
+      // The origin is listed again, since its paused hooks may have changed.
       state.turns.set(origin, undefined);
       if (!state.isRunning) void state.inFlight.track(() => runTurns(dependencies, state));
     },
@@ -66,7 +66,7 @@ interface Turn {
   readonly hookIds: readonly number[] | undefined;
 }
 
-/** Wakes one page of hook queues. The remaining ones get a turn after the other origins; an origin that was added again is listed again. */
+/** Wakes one page of hook queues. The others get a turn after the other origins, unless the origin was added again meanwhile. */
 async function takeTurn(
   dependencies: OriginWakesDependencies,
   { turns, stopping }: WakesState,

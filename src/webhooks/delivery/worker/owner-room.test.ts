@@ -35,7 +35,7 @@ forEachEngine('a hook that finds no room in memory does not wait for the backlog
   const room = { maxOfOwner: 4, minStayMs: 100 };
   await using worker = startTestWorker(store, undefined, undefined, undefined, room);
   worker.wake();
-  // Room is made when attempts end, while scans find the fifth hook, a few times a second.
+  // Hook queues make room when attempts end, if scans have found the fifth hook, which they do a few times a second.
   const answering = setInterval(() => answers.shift()?.(), 50);
   const isFirst = await Promise.race([quick.waitFor(1).then(() => true), slow.waitFor(150).then(() => false)]);
   clearInterval(answering);
@@ -47,8 +47,8 @@ forEachEngine('a hook that finds no room in memory does not wait for the backlog
 });
 
 /**
- * Hook 1 has so many deliveries, of which up to four are under way and answered by the test, while hook 2 of its owner waits for its
- * place in memory.
+ * Hook 1 has this number of deliveries, of which up to four are under way until the test answers them, while hook 2 of the same owner
+ * waits for room in memory.
  */
 async function startCrowded(store: Store, deliveries: number) {
   const answers: ServerResponse[] = [];

@@ -13,10 +13,10 @@ import { GONE } from '../schedule/disable-failing-hook.ts';
 import type { SendReport } from '../send/send-report.ts';
 
 const MAX_BATCH = 256;
-/** Other changes of hook queues in a batch: an origin that fails may change as many as it has. */
+/** Limit of other changes of hook queues in a batch: a failing origin may change all its hook queues. */
 const MAX_CHANGES = 256;
 
-/** The results of a stage, which have to be stored. */
+/** Results of a stage that have to be stored. */
 export interface Results {
   /** An attempt that ended. */
   readonly attempt?: EndedAttempt;
@@ -26,7 +26,7 @@ export interface Results {
 interface EndedAttempt {
   readonly result: AttemptResult;
   readonly report: SendReport;
-  /** Where it was sent. */
+  /** The URL of the attempt. */
   readonly url: string | null;
 }
 
@@ -34,14 +34,14 @@ export interface ResultQueue {
   readonly attemptResults: AttemptResult[];
   /** In ascending order. */
   readonly changes: QueuedChange[];
-  /** How many changes were added, ever. */
+  /** The total number of changes that were ever added. */
   addedChanges: number;
   /** The last attempt of each hook at each of its URLs, by `keyOfReport`. The hook shows the response of its present URL. */
   readonly reports: Map<string, EndedAttempt>;
 }
 
 interface QueuedChange {
-  /** So many changes were added before it. */
+  /** The number of changes that were added before this one. */
   readonly order: number;
   readonly change: HookQueueChange;
 }
@@ -66,17 +66,17 @@ export function addResults(queue: ResultQueue, { attempt, changes }: Results): v
   queue.reports.set(keyOfReport(attempt), attempt);
 }
 
-/** An answer of a former URL that comes late must not replace that of the present one, which alone is stored. */
+/** The key includes the URL: a late response of a former URL must not replace that of the present URL, which alone is stored. */
 function keyOfReport({ result, url }: EndedAttempt): string {
   return `${result.hookId} ${url}`;
 }
 
-/** All changes that were added before this many were, have been taken. */
+/** All of the first this many changes have been taken. */
 export function countTakenChanges({ changes, addedChanges }: ResultQueue): number {
   return changes[0]?.order ?? addedChanges;
 }
 
-/** Last responses of hooks alone (`reports`) do not start a batch. */
+/** Whether a batch is needed; last responses of hooks (`reports`) alone do not need one. */
 export function hasResults({ attemptResults, changes }: ResultQueue): boolean {
   return attemptResults.length > 0 || changes.length > 0;
 }
@@ -88,8 +88,8 @@ export function takeBatch(queue: ResultQueue, { withReports }: { readonly withRe
 }
 
 /**
- * Takes changes from the front, and with them all others of the same hooks and of those whose results are taken: a hook queue that
- * sleeps after its results must not leave changes behind.
+ * Takes changes from the front, and with them all others of the same hooks and of the hooks whose results are taken: a hook queue may
+ * sleep after its results, and none of its changes may be left then.
  */
 function takeChanges(queue: ResultQueue, attemptResults: readonly AttemptResult[]): HookQueueChange[] {
   const hookIds = new Set(attemptResults.map(({ hookId }) => hookId));
@@ -107,7 +107,7 @@ function takeChanges(queue: ResultQueue, attemptResults: readonly AttemptResult[
   return taken;
 }
 
-/** A response is stored with the result of its attempt or after it, since it counts only if the result does. */
+/** Takes responses whose results are in this batch or stored already, since a response counts only if its result does. */
 function takeReports({ reports, attemptResults }: ResultQueue): EndedAttempt[] {
   const waiting = new Set(attemptResults);
   const taken = [...reports.values()].filter(({ result }) => !waiting.has(result));
@@ -115,7 +115,7 @@ function takeReports({ reports, attemptResults }: ResultQueue): EndedAttempt[] {
   return taken;
 }
 
-/** Takes results from the front, at most one for each delivery: two of one delivery are stored in two batches. */
+/** Takes results from the front, at most one for each delivery; a second one goes into the next batch. */
 function takeDistinct(waiting: AttemptResult[]): AttemptResult[] {
   const ids = new Set<number>();
   for (const { deliveryId } of waiting.slice(0, MAX_BATCH)) {
@@ -129,7 +129,7 @@ export interface BatchContext extends ChangeContext {
   readonly sleeps: readonly Sleep[];
 }
 
-/** Deliveries, then rows of `endpoint_queue`, then rows of `hooks`: the order in which every transaction locks them. */
+/** The statements in the order in which every transaction locks rows: of `deliveries`, of `endpoint_queue`, of `hooks`. */
 export function batchStatements(
   { attemptResults, changes, reports }: Batch,
   { workerId, nowMs, sleeps }: BatchContext,
@@ -150,8 +150,8 @@ export function batchStatements(
 }
 
 /**
- * What a manual attempt changes of its hook, in the transaction of its result: it counts only if the result does, and a repetition
- * of the transaction does not count a failure again.
+ * The changes of a hook after a manual attempt. They are in the transaction of its result, so that they count only if the result does,
+ * and a repetition of the transaction does not count a failure again.
  */
 function listManualChanges({ hookId, deliveryId, epoch, generation, attempt }: AttemptResult): HookQueueChange[] {
   if (epoch !== OUTSIDE_SHARDS.epoch) return [];

@@ -23,7 +23,7 @@ import type { SendReport } from '../send/send-report.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
-/** A writer, and the transactions that it stores; those before `failures` are used up fail. */
+/** A writer, and the transactions that it stores. The first `failures` transactions fail. */
 function createWriter(store: Store, failures = 0) {
   const transactions: string[][] = [];
   const requests: string[] = [];
@@ -62,14 +62,14 @@ forEachEngine('a transaction that fails is stored again as it is, and its failur
   await writer.flush();
   assert.deepEqual(transactions, [['endpoint-cancel'], ['endpoint-cancel'], ['endpoint-cancel']]);
   assert.deepEqual(lines, [
-    'Cannot store what deliveries led to; trying again: results of deliveries',
-    'Can store what deliveries led to again: results of deliveries',
+    'Cannot store outcomes of deliveries; trying again: results of deliveries',
+    'Outcomes of deliveries are stored again: results of deliveries',
   ]);
 });
 
 forEachEngine('a flush stores what was added before it, and does not wait for what comes after', async (store) => {
   const transactions: number[] = [];
-  // With every commit come new results and requests, so that the writer has no rest.
+  // Every commit brings new results and requests, so that the writer is never idle.
   const writeAll: Store['writeAll'] = async (steps, options) => {
     transactions.push(steps.length);
     if (transactions.length < 20) writer.add({ changes: [change(2)] });
@@ -167,10 +167,10 @@ test('an attempt whose commit outlives its connection is counted once', {
   const deliveryId = await enqueue(store, 7);
   await using proxy = await startCutProxy(place.databaseUrl!);
   await using cutStore = await openTestStore({ ...place, databaseUrl: proxy.databaseUrl });
-  // The list of processes stays the same within a transaction, so another connection reads it.
+  // Within a transaction the list of server processes does not change, so another connection reads it.
   const [locker, watcher] = [new pg.Client(place.databaseUrl), new pg.Client(place.databaseUrl)];
   await Promise.all([locker.connect(), watcher.connect()]);
-  /** A process of the server that waits for a lock of that one. */
+  /** The server process that waits for a lock of process `pid`. */
   const findWaiting = async (pid: number): Promise<number | undefined> => {
     const waiting = 'SELECT pid FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))';
     return (await watcher.query<{ pid: number }>(waiting, [pid])).rows[0]?.pid;

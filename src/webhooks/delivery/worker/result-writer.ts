@@ -1,8 +1,8 @@
 /**
- * Commits the results of attempts in batches that grow with the load, and tries a failed batch again. What arrives while a
- * batch is stored goes into the next one, in one transaction; a batch has a bound, and so has the wait of the next. A batch may be sent twice: fences ignore the
- * second. On PostgreSQL an advisory lock makes the second wait for the first, which the server may still commit after its connection
- * broke.
+ * Commits the results of attempts in batches that grow with the load, and tries a failed batch again. Results that arrive while a batch
+ * is stored go into the next one. The size of a batch is limited, and so is the wait before it. A batch may be sent twice: fences ignore
+ * the second. On PostgreSQL an advisory lock makes the second wait for the first, which the server may still commit after its connection
+ * was lost.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -23,7 +23,7 @@ import {
 import { storeUntilDone } from './store-until-done.ts';
 import { createWakeSignal, type WakeSignal } from './wake-signal.ts';
 
-/** The pause between batches. It lets several results gather, since the cost of a transaction hardly depends on their number. */
+/** The time between batches. It collects several results, since the cost of a transaction hardly depends on their number. */
 const BATCH_EVERY_MS = 50;
 /** With this many results the next batch starts at once. */
 const FULL_BATCH = 64;
@@ -37,14 +37,14 @@ export interface ResultWriter {
   wake(): void;
   /** Resolves when all results that were added before are stored; later ones do not make it wait longer. */
   flush(): Promise<void>;
-  /** Ends without storing the rest, when the process has to stop. */
+  /** Gives up storing the remaining results, when the process has to stop. */
   abandon(): void;
-  /** Wakes no more hook queues of origins that can be connected to again; they become due when their pauses end. */
+  /** Stops waking hook queues of origins that can be connected to again; the others become due when their pauses end. */
   stopWaking(): Promise<void>;
 }
 
 export interface ResultWriterDependencies extends OriginWakesDependencies {
-  /** The owner of the shards, by which results are fenced. */
+  /** This worker, which must own the shards of the results (fencing). */
   readonly workerId: string;
   readonly table: HookQueueTable;
   /** Wakes the dispatch loop, which may send more when results are stored. */
@@ -59,7 +59,7 @@ interface WriterState {
   /** Ends the wait for more results. */
   readonly batchSignal: WakeSignal;
   readonly flushes: Set<Flush>;
-  /** Results of attempts that were added, and those of them that were stored, ever. */
+  /** The total numbers of results that were added and stored. */
   added: number;
   stored: number;
   isRunning: boolean;
@@ -67,13 +67,13 @@ interface WriterState {
   lastBatchMs: number;
 }
 
-/** A call of `flush` that waits: for its results and changes, and for a batch that takes the reports. */
+/** A waiting call of `flush`. It ends once its results and changes are stored, and a batch has stored the reports. */
 interface Flush {
-  /** So many results of attempts have to be stored. */
+  /** The number of results that have to be stored. */
   readonly untilStored: number;
-  /** The same of changes. */
+  /** The number of changes that have to be taken. */
   readonly untilChanged: number;
-  /** A batch has begun after the call: it takes all reports. */
+  /** Whether a batch has begun since the call; such a batch takes all reports. */
   hasBatch: boolean;
   readonly end: () => void;
 }
@@ -127,7 +127,7 @@ function isFull({ attemptResults, changes }: ResultQueue): boolean {
   return attemptResults.length >= FULL_BATCH || changes.length >= FULL_BATCH;
 }
 
-/** Starts a run unless one is under way, which then takes the new results too. */
+/** Starts a run, unless one is under way, which takes the new results too. */
 function startRun(dependencies: ResultWriterDependencies, state: WriterState): void {
   if (state.isRunning) return;
   state.isRunning = true;
@@ -141,13 +141,13 @@ async function runBatches(dependencies: ResultWriterDependencies, state: WriterS
     state.isRequested = false;
     await storeBatch(dependencies, state);
   } while (hasResults(state.queue) || state.isRequested || state.flushes.size > 0);
-  // Without a wait after the last look: what comes now starts a run.
+  // No wait since the last check of the queue, so no result is missed: a later one starts a run.
   state.isRunning = false;
 }
 
 async function storeBatch(dependencies: ResultWriterDependencies, state: WriterState): Promise<void> {
   const { queue, originWakes, flushes, reportTurn, abandoning } = state;
-  // A flush does not wait for the turn of the reports.
+  // With a flush, reports are stored at once.
   const withReports = queue.reports.size > 0 && (flushes.size > 0 || reportTurn.take());
   const batch = takeBatch(queue, { withReports });
   for (const flush of flushes) flush.hasBatch = true;
@@ -182,7 +182,7 @@ interface ReportTurn {
   cancel(): void;
 }
 
-/** If it is too early for a turn, `onTurn` is called when it is time. */
+/** Limits how often reports are stored. If `take()` comes too early, `onTurn` is called when the time has come. */
 function createReportTurn(world: World, onTurn: () => void): ReportTurn {
   let lastMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
@@ -204,7 +204,7 @@ function createReportTurn(world: World, onTurn: () => void): ReportTurn {
   };
 }
 
-/** Stores a batch with the hook queues that sleep after it, and then tells the table and the dispatch loop. */
+/** Stores a batch together with the hook queues that sleep after it, then updates the table and wakes the dispatch loop. */
 async function commitBatch(
   dependencies: ResultWriterDependencies,
   batch: Batch,

@@ -26,7 +26,7 @@ export interface SendDependencies {
 
 export interface PickedDelivery {
   readonly job: Job;
-  /** Undefined when the delivery is not pending any more. */
+  /** Undefined if the delivery is no longer pending, or its content is outdated. */
   readonly content: ContentRow | undefined;
   /** The row of the attempt in the log. */
   readonly attemptId: number;
@@ -38,11 +38,11 @@ export async function sendDelivery(dependencies: SendDependencies, picked: Picke
   const { job, content } = picked;
   const hookQueue = table.hookQueues.get(job.hookId);
   const isOwned = hookQueue !== undefined && leases.epochOf(hookQueue.shard) === hookQueue.epoch;
-  // A delivery that is due later is reserved by a manual attempt.
+  // A delivery with a later due time is reserved by a manual attempt.
   if (hookQueue === undefined || content === undefined || !isOwned || content.due_at_ms > world.nowMs()) {
     putBack(table, job);
-    // The shard belongs to another worker, or did meanwhile: otherwise it would be read and picked in every cycle. Leases that
-    // have lapsed are renewed soon, and until then the hook queue stays.
+    // The shard belongs to another worker, or did in between. Without the drain the delivery would be read and picked in every cycle.
+    // Leases that have merely lapsed are renewed soon, and until then the hook queue stays.
     if (hookQueue !== undefined && !isOwned && leases.areHeld()) drain(table, hookQueue);
     return { changes: [] };
   }
@@ -81,7 +81,7 @@ async function attemptDelivery(dependencies: SendDependencies, sendable: Sendabl
   return { attempt: { result, report, url: content.url }, changes };
 }
 
-/** The change of the hook after its hook queue was read, if because of it nothing may be sent. */
+/** The change of the hook since its hook queue was read that forbids sending, if there is one. */
 function findObstacle(content: ContentRow, hookQueue: HookQueue): HookQueueChange | undefined {
   const { hookId, version, shard, epoch } = hookQueue;
   const origin = findOtherOrigin(content, hookQueue);
@@ -90,7 +90,7 @@ function findObstacle(content: ContentRow, hookQueue: HookQueue): HookQueueChang
   return content.disabled_at_ms === null ? undefined : { kind: 'hold', hookId, version };
 }
 
-/** The outcome of an attempt would count for the wrong origin when the URL has changed since. */
+/** The new origin, if the URL has changed to another one: the outcome of an attempt would count for the wrong origin. */
 function findOtherOrigin({ url }: ContentRow, hookQueue: HookQueue): string | undefined {
   // A slash ends the authority, so this URL has that origin, and need not be parsed.
   if (url === null || url.startsWith(`${hookQueue.origin}/`) || !URL.canParse(url)) return undefined;

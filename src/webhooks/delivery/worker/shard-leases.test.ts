@@ -35,7 +35,7 @@ for (const [title, lose] of LOST_LEASES)
     const world = {
       ...realWorld,
       monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
-      // The next renewal in its turn never comes.
+      // The next regular renewal never comes.
       sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms === RENEW_EVERY_MS ? 2 ** 30 : ms, signal),
     };
     let renewals = 0;
@@ -64,7 +64,7 @@ forEachEngine(
     const world = {
       ...realWorld,
       monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
-      // Renewals follow each other quickly.
+      // Shortens the waits between renewals.
       sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms >= RENEW_AGAIN_MS ? 10 : ms, signal),
     };
     const { promise: isRefused, resolve: refuse } = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ forEachEngine(
       if (!isAway || statements[0]?.statement.name !== 'delivery-worker-register')
         return await store.writeAll(statements, options);
       refusals += 1;
-      // What followed from the first has been done by then.
+      // By the second refusal, the effects of the first are complete.
       if (refusals === 2) refuse();
       throw new Error('The database is away');
     };
@@ -109,7 +109,7 @@ forEachEngine(
 
 forEachEngine('the owner of shards stops three seconds before another worker can take them', async (store) => {
   const clock = { aheadMs: 0 };
-  // Whole milliseconds: sums with the fractions of a monotonic clock are rounded.
+  // Whole milliseconds, since sums with fractions of a monotonic clock are rounded.
   const startMs = realWorld.nowMs();
   const world = {
     ...realWorld,

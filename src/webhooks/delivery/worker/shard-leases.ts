@@ -1,9 +1,8 @@
 /**
- * Decides which shards this worker owns and until when, and shares them evenly among workers. A worker with more than its share
- * gives some back, chosen at random; busy ones only to workers that have settled, which is 15 s after they joined, and later when
- * workers were killed lately. A busy shard begins no more attempts, and is
- * given back once those under way are stored. Two workers that start together after all others were killed each take the other
- * for a settled one, so they take over up to ten seconds later than one alone.
+ * Decides which shards this worker owns and until when, and shares them evenly among workers. A worker with more than its share gives
+ * some back, chosen at random; busy shards only for workers that have settled, 15 s after they joined, or later if workers were killed
+ * recently. For a busy shard no more attempts begin, and it is given back once those under way are stored. Two workers that start
+ * together after all others were killed each take the other for a settled one, so they take over up to 10 s later than one alone.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -19,41 +18,41 @@ import {
 
 const LEASE_MS = 15_000;
 /**
- * The owner begins no attempt in the last part of a lease. Another worker takes the shard by its own clock, and each clock
- * follows that of the database within a second.
+ * The owner begins no attempt in this last part of a lease: another worker takes the shard by its own clock, and each clock follows
+ * that of the database within a second.
  */
 const MARGIN_MS = 3000;
 export const RENEW_EVERY_MS = 5000;
-/** After a renewal that failed, or that took longer than a lease lasts, and while shards change their owners. */
+/** The time to the next renewal after one that failed or took longer than a lease, and while shards change owners. */
 export const RENEW_AGAIN_MS = 500;
 const FORGET_MS = 3_600_000;
 /**
- * A worker that joins gets busy shards after 15 s, plus 60 s for each worker that was killed in the last ten minutes: the
- * shards of one that is killed again and again have no owner until its leases end.
+ * A worker that joins gets busy shards after 15 s, plus 60 s for each worker that was killed in the last ten minutes: if a worker is
+ * killed again and again, its shards have no owner until its leases end.
  */
 const SETTLE_MS = LEASE_MS;
 const SETTLE_FACTOR_OF_CRASH = 4;
-/** A worker that joined lately leaves shards whose leases have ended to settled ones, which take them by their next renewal. */
+/** For this long a worker that has just joined leaves expired shards to settled workers, which take them at their next renewal. */
 const LEFT_TO_SETTLED_MS = 2 * RENEW_EVERY_MS;
-/** A worker that joins looks twice a second for shards that others give back, for this long. */
+/** For this long a worker that has joined looks twice a second for shards that others give back. */
 const SHARING_MS = 2 * SETTLE_MS + RENEW_EVERY_MS;
 
 export interface ShardLeases {
   readonly workerId: string;
   /** The fencing token of a shard that this worker owns now. */
   epochOf(shard: number): number | undefined;
-  /** Whether the leases are valid at this moment. They may have ended while a renewal waited for the database. */
+  /** Whether the leases are valid now. They may have ended while a renewal waited for the database. */
   areHeld(): boolean;
   /** Whether there are other workers on the same database. */
   hasPeers(): boolean;
-  /** Whether shards are about to be given back, or this worker may soon get more. */
+  /** Whether this worker is about to give shards back, or may soon get more. */
   areChanging(): boolean;
   /**
-   * Renews, takes and gives back leases. Shards for which `isBusy` is true are given back by a later call. Returns the shards that
-   * another worker may have sent for since the last call that ended, also those that this one owns again.
+   * Renews, takes and gives back leases. Shards for which `isBusy` is true are given back by a later call. Returns the shards for which
+   * another worker may have sent since the last completed call, including those that this worker owns again.
    */
   renew(isBusy: (shard: number) => boolean): Promise<ReadonlySet<number>>;
-  /** The worker ends: no attempt begins, no shard is taken, and each renewal gives back the shards that are not busy. */
+  /** Prepares a stop: no attempt begins, no shard is taken, and each renewal gives back the shards that are not busy. */
   leave(): void;
   release(): Promise<void>;
 }
@@ -62,17 +61,17 @@ interface LeaseState {
   readonly store: Store;
   readonly workerId: string;
   epochs: Map<number, number>;
-  /** The epochs of shards that are to be given back: no attempt begins for them. */
+  /** The epochs of shards that will be given back: no attempt begins for them. */
   leaving: Map<number, number>;
-  /** Shards that were found to be lost. */
+  /** Shards that another worker was found to have taken. */
   lost: Set<number>;
   leasedUntilMs: number;
   isFirst: boolean;
   isEnding: boolean;
   workers: number;
-  /** Each worker was first seen at this time; monotonic. Those that were there before this one have −∞. */
+  /** When each worker was first seen; monotonic. Workers that were there before this one have −∞. */
   readonly seenSinceMs: Map<string, number>;
-  /** Other workers may give shards back until then, since the number of workers changed or this one had lost shards to them. */
+  /** Until when other workers may give shards back: the number of workers has changed, or this worker has lost shards. Monotonic. */
   sharingUntilMs: number;
 }
 
@@ -126,7 +125,7 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
 
 type Clocks = Pick<World, 'nowMs' | 'monotonicMs'>;
 
-/** Other workers must not make the attempts again that are under way. */
+/** Renews leases during a stop, so that other workers do not repeat the attempts that are under way. */
 async function renewLast({ store, workerId }: LeaseState, world: Clocks): Promise<void> {
   await renewLastLeases(store, { workerId, expiresAtMs: world.nowMs() + LEASE_MS });
 }
@@ -144,13 +143,13 @@ async function renewAndShare(
   chooseLeaving(state, shares, { isBusy, world });
 }
 
-/** How many shards are this worker's part. */
+/** This worker's share, in shards. */
 interface Shares {
-  /** Among all workers that are alive. */
+  /** If all live workers share. */
   readonly ofAll: number;
-  /** Among those that are settled and this one, which is as much or more. */
+  /** If only settled workers and this one share: as many or more. */
   readonly ofSettled: number;
-  /** This one is not settled, and another one was there before. */
+  /** Whether this worker is not settled, and another worker was there before it. */
   readonly isJunior: boolean;
 }
 
@@ -164,7 +163,7 @@ async function renewAndTake(state: LeaseState, world: Clocks): Promise<Shares> {
   const [left, kept] = partition(owned, ({ shard, epoch }) => leaving.get(shard) === epoch);
   state.leaving = new Map(left.map(({ shard, epoch }) => [shard, epoch]));
   state.epochs = new Map(kept.map(({ shard, epoch }) => [shard, epoch]));
-  // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
+  // The embedded store belongs to one process: an earlier owner of the shards has ended, so its leases need not expire.
   const isAlone = store.engine === 'sqlite';
   const peers = isAlone ? [] : workerIds.filter((id) => id !== workerId);
   state.workers = 1 + peers.length;
@@ -177,7 +176,7 @@ async function renewAndTake(state: LeaseState, world: Clocks): Promise<Shares> {
   return shares;
 }
 
-/** Records the shards whose leases had ended and which another worker has taken. It may have given them back by now. */
+/** Records shards that another worker took after their leases had expired, even if it has given them back by now. */
 function recordLost({ epochs, leaving, lost }: LeaseState, owned: readonly OwnedShard[]): void {
   const epochOf = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
   for (const [shard, epoch] of [...epochs, ...leaving]) if (epochOf.get(shard) !== epoch) lost.add(shard);
@@ -211,7 +210,7 @@ interface LeavingContext {
   readonly world: Pick<World, 'random'>;
 }
 
-/** The worker keeps shards that were to leave when there is room for them again. Workers that are not settled get idle shards only. */
+/** Chooses shards to give back, or keeps some that were chosen if the share has grown. Workers that are not settled get idle shards. */
 function chooseLeaving(state: LeaseState, { ofAll, ofSettled }: Shares, { isBusy, world }: LeavingContext): void {
   const { epochs, leaving } = state;
   for (const [shard, epoch] of [...leaving].slice(0, Math.max(0, ofAll - epochs.size))) {

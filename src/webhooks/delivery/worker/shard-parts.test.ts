@@ -7,10 +7,10 @@ import { createShardLeases, type ShardLeases } from './shard-leases.ts';
 
 const ALL_SHARDS = Array.from({ length: 256 }, (_, shard) => shard);
 
-/** Two workers whose clock stands still until a test moves it. The embedded store belongs to one process. */
+/** Two workers whose clock advances only when a test sets it. PostgreSQL only: the embedded store belongs to one process. */
 function createTwo(store: Store) {
   const clock = { aheadMs: 0 };
-  // Whole milliseconds: sums with the fractions of a monotonic clock are rounded.
+  // Whole milliseconds, since sums with fractions of a monotonic clock are rounded.
   const startMs = realWorld.nowMs();
   const world = {
     ...realWorld,
@@ -74,7 +74,7 @@ forEachEngine(
   async (store) => {
     const { clock, create, first, joining } = createTwo(store);
     await first.renew(() => true);
-    // It is not released.
+    // The second worker is killed: it never releases its leases.
     await joining.renew(() => true);
     clock.aheadMs = 16_000;
     const again = create();
@@ -117,7 +117,7 @@ forEachEngine(
     await first.renew(() => false);
     await joining.renew(() => false);
     assert.equal(listOf(joining).length, 128);
-    // It is killed now.
+    // The second worker is killed now.
     clock.aheadMs = 10_000;
     await first.renew(() => true);
     const again = create();
@@ -140,7 +140,7 @@ forEachEngine(
     await joining.renew(() => false);
     const own = listOf(joining);
     assert.equal(own.length, 128);
-    // It does not run for a minute, and the first takes its place.
+    // The second worker does not run for a minute, and the first takes its shards.
     clock.aheadMs = 60_000;
     await first.renew(() => false);
     assert.equal(listOf(first).length, 256);
@@ -184,7 +184,7 @@ forEachEngine(
     await again.renew(() => true);
     assert.equal(listOf(again).length, 0);
     clock.aheadMs = 25_500;
-    // As a worker of an older release does, which does not take them.
+    // A worker of an older release registers, but takes no shards.
     const nowMs = world.nowMs();
     await renewWorkerLease(store, { workerId: first.workerId, nowMs, expiresAtMs: nowMs + 15_000 });
     await again.renew(() => true);

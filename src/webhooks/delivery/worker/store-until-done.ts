@@ -1,4 +1,4 @@
-/** Stores something that must not be lost: tries again until the database takes it or the process has to stop. */
+/** Stores something that must not be lost: tries again until the database stores it or the process has to stop. */
 import type { Store } from '../../../database/store.ts';
 import { describeError } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
@@ -19,7 +19,7 @@ export interface StoreOptions {
   readonly abandoned: AbortSignal;
 }
 
-/** The answer; undefined when it was abandoned. */
+/** Returns the answer of the store; undefined if `abandoned` was aborted first. */
 export async function storeUntilDone<Answer>(
   { store, world, log }: StoreDependencies,
   write: (store: Store) => Promise<Answer>,
@@ -29,12 +29,12 @@ export async function storeUntilDone<Answer>(
   for (let waitMs = RETRY_MS; !abandoned.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
     try {
       const answer = await write(store);
-      if (hasFailed) log.warn({ what }, 'Can store what deliveries led to again');
+      if (hasFailed) log.warn({ what }, 'Outcomes of deliveries are stored again');
       return answer;
     } catch (error) {
       // Logged once, not at each retry of an outage.
       if (!hasFailed)
-        log.warn({ what, reason: describeError(error) }, 'Cannot store what deliveries led to; trying again');
+        log.warn({ what, reason: describeError(error) }, 'Cannot store outcomes of deliveries; trying again');
       hasFailed = true;
       await world.sleep(waitMs, abandoned).catch(() => {});
     }

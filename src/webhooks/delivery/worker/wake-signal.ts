@@ -1,9 +1,9 @@
-/** Ends the wait of a loop, and loses no wake that comes before the wait. */
+/** Ends the wait of a loop; a wake that comes before the wait is not lost. */
 export interface WakeSignal {
   wake(): void;
-  /** Forgets wakes up to now: what they announced is about to be handled. */
+  /** Forgets earlier wakes, whose work is about to be done. */
   clear(): void;
-  /** Resolves at the next wake, or after `maxMs`; whether it was woken. */
+  /** Resolves at the next wake or after `maxMs`, with whether it was woken. */
   wait(maxMs: number): Promise<boolean>;
 }
 
