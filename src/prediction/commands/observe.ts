@@ -7,13 +7,12 @@ import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { ReadRow } from '../formats/parse-record.ts';
 import { describePlace, type Format, readObservations } from '../formats/read-observations.ts';
-import { countRefusal, type Refusals } from '../formats/read-table.ts';
+import { createFieldCounter, createRefusalCounter } from '../formats/read-table.ts';
 import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
 import { createRecordings, createTimeline, type RecordingDates, type Recordings } from './recording-times.ts';
 import {
-  createFieldCounter,
   createFormatOption,
   createKvCapacityOption,
   createServerOption,
@@ -57,13 +56,13 @@ async function observe(options: ObserveOptions): Promise<void> {
   if (options.model !== undefined) checkModelName(options.model);
   await using opened = await openCliStore({ ifAbsent: 'create' });
   using intake = createSampleIntake(opened, options.input.includes('-') ? STREAM : FILES);
-  const refused = new Map<string, Refusals>();
+  const refused = createRefusalCounter();
   const ignored = createFieldCounter();
   for await (const { path, row } of readDatedRows({ ...options, onIgnoredField: ignored.count }, opened.world))
-    if ('refusal' in row) countRefusal(refused, row.refusal, describePlace(path, row));
+    if ('refusal' in row) refused.count(row.refusal, describePlace(path, row));
     else await intake.add(row.observation);
   const accepted = await intake.finish();
-  const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
+  const refusals = refused.list();
   warnOfIgnored(ignored.list());
   if (accepted === 0 && refusals.length > 0)
     throw new Failure('invalid', `Cannot observe: no row is usable\n${formatRefusals(refusals)}`);
