@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { waitUntil } from '../../test/support/basics/wait-until.ts';
+import { countTaken, PROGRESS_BYTES } from '../connections/socket-progress.ts';
+import type { CountedMessage } from './chunk-limit.ts';
 import { listenHttp } from './http-server.ts';
 
 async function open(port: number, text = '', localAddress?: string): Promise<Socket> {
@@ -43,6 +47,7 @@ for (const [title, text = ''] of [
   ['a reader of its answer, and has work behind it', `GET /large${REST}GET /work${REST}`],
 ])
   test(`beyond the limit, a new connection replaces a connection that waits for ${title}`, async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
     let nowMs = 0;
     const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 2, monotonicMs: () => nowMs });
     t.after(() => http.drain(0));
@@ -73,6 +78,7 @@ for (const [title, isAnswered] of [
   ['a reader of an answer that has just been written', true],
 ] as const)
   test(`beyond the limit, the oldest connection, which waits for ${title}, is not replaced`, async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
     let nowMs = 0;
     const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 3, monotonicMs: () => nowMs });
     t.after(() => http.drain(0));
@@ -103,6 +109,87 @@ for (const [title, isAnswered] of [
     await closed;
     assert.deepEqual([oldest.closed, second.closed], [false, false]);
     for (const socket of [asking, ...sockets]) socket.destroy();
+  });
+
+const LARGE_BODY = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`;
+
+async function upload(client: Socket, { socket }: IncomingMessage): Promise<void> {
+  const before = socket.bytesRead;
+  client.write(Buffer.alloc(PROGRESS_BYTES));
+  await waitUntil(() => socket.bytesRead >= before + PROGRESS_BYTES);
+}
+
+/** Reads no further than the kernel of the server needs to take more: a client that read freely could have all of the answer at once. */
+async function download(client: Socket, { socket }: IncomingMessage): Promise<void> {
+  const enough = countTaken(socket) + PROGRESS_BYTES;
+  while (countTaken(socket) < enough) {
+    if (client.read() === null) await once(client, 'readable');
+    await setImmediate();
+  }
+}
+
+for (const [title, head, begin, goOn] of [
+  ['uploads without a pause', LARGE_BODY, (incoming) => void incoming.resume(), upload],
+  [
+    'reads a large answer without a pause',
+    `GET /large${REST}`,
+    (_, outgoing) => void outgoing.end(Buffer.alloc(LARGER_THAN_SOCKETS_HOLD)),
+    download,
+  ],
+  [
+    'may not send the rest of its body before the server reads it',
+    LARGE_BODY + 'x'.repeat(200_000),
+    () => {},
+    (_, incoming) => waitUntil(() => (incoming as CountedMessage).isHeldBack),
+  ],
+  [
+    'may not send its body before its turn',
+    LARGE_BODY,
+    (incoming) => void (incoming as CountedMessage).hold(),
+    async () => {},
+  ],
+] as readonly [
+  title: string,
+  head: string,
+  begin: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
+  goOn: (client: Socket, incoming: IncomingMessage) => Promise<unknown>,
+][])
+  test(`beyond the limit, a client that ${title} is not replaced before one that stopped later`, async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    let nowMs = 0;
+    const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 2, monotonicMs: () => nowMs });
+    t.after(() => http.drain(0));
+    const requests = new EventEmitter();
+    let isFirst = true;
+    http.serve((incoming, outgoing) => {
+      if (incoming.url === '/short') outgoing.end('answer');
+      else if (isFirst) begin(incoming, outgoing);
+      isFirst = false;
+      requests.emit('begin', incoming);
+    });
+    const request = async (text: string): Promise<[Socket, IncomingMessage]> => {
+      const [client, [incoming]] = await Promise.all([open(http.port, text), once(requests, 'begin')]);
+      return [client, incoming];
+    };
+    const [busy, incoming] = await request(head);
+    let stopped: Socket | undefined;
+    for (let half = 0; half < 6; half++) {
+      if (half === 2) [stopped] = await request(`${HEAD}five!`);
+      nowMs += 500;
+      await goOn(busy, incoming);
+      t.mock.timers.tick(500);
+    }
+    const replaced = Promise.race([
+      once(busy, 'close').then(() => 'busy'),
+      once(stopped!, 'close').then(() => 'stopped'),
+    ]);
+    const asking = await open(http.port, `GET /short${REST}`);
+    const [answer] = (await Promise.race([once(asking, 'data'), once(asking, 'close')])) as [Buffer];
+    assert.match(String(answer), /answer/);
+    // The end of a connection comes after what it has to read.
+    for (const socket of [busy, stopped!]) socket.resume();
+    assert.equal(await replaced, 'stopped');
+    for (const socket of [asking, busy]) socket.destroy();
   });
 
 const ATTACKER = '127.0.0.66';

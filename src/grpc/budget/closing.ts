@@ -1,5 +1,6 @@
 /** Closes a connection so that its client can read the last frames and cannot keep it open. */
 import type { Socket } from 'node:net';
+import { countTaken } from '../../connections/socket-progress.ts';
 
 /** For the client to read more of the last answers, and then to close its side. */
 const END_MS = 5000;
@@ -57,20 +58,6 @@ function destroyUnread(socket: Socket): void {
     if (unreadMs >= END_MS) socket.destroy();
   }, CHECK_MS).unref();
   socket.once('close', () => clearInterval(timer));
-}
-
-/** Node counts what was written and what the kernel has not taken, and documents neither. Without it, a long write is seen at its end alone. */
-interface Handle {
-  readonly bytesWritten?: number;
-  readonly writeQueueSize?: number;
-  /** Of TLS: the handle of TCP. That of TLS itself changes at the end of a write alone. */
-  readonly _parent?: Handle;
-}
-
-/** The bytes of the socket that the kernel has taken; of TLS, those that are encrypted. */
-function countTaken(socket: Socket & { readonly _handle?: Handle | null }): number {
-  const handle = socket._handle?._parent ?? socket._handle;
-  return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
 /** A connection that has closed is kept no longer: thousands a second may come and go. */
