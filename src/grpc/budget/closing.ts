@@ -2,8 +2,10 @@
 import type { Socket } from 'node:net';
 import { countTaken } from '../../connections/socket-progress.ts';
 
-/** For the client to read more of the last answers, and then to close its side. */
+/** For the client to close its side, once the kernel has all answers. */
 const END_MS = 5000;
+/** For the client to take more of them before: the kernel reports up to 1.3 MB at once, which a slow client reads for seconds. */
+const TAKE_MS = 20_000;
 const CHECK_MS = 1000;
 /** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
@@ -17,9 +19,9 @@ export function endSocket(socket: Socket): void {
   socket.end();
 }
 
-/** The client sends nothing more. It may read for a while. */
+/** The client sends nothing more. It may read the answers to its calls under way. */
 export function endHalfOpenLater(socket: Socket): void {
-  destroyAfter(socket, END_MS);
+  destroyUnread(socket);
 }
 
 /** Ends as soon as what was written is sent. */
@@ -55,7 +57,7 @@ function destroyUnread(socket: Socket): void {
     const before = takenBytes;
     takenBytes = countTaken(socket);
     unreadMs = takenBytes > before ? 0 : unreadMs + CHECK_MS;
-    if (unreadMs >= END_MS) socket.destroy();
+    if (unreadMs >= (socket.writableLength > 0 ? TAKE_MS : END_MS)) socket.destroy();
   }, CHECK_MS).unref();
   socket.once('close', () => clearInterval(timer));
 }
