@@ -111,6 +111,32 @@ for (const [title, isAnswered] of [
     for (const socket of [asking, ...sockets]) socket.destroy();
   });
 
+test('beyond the limit, a connection that was opened just now is not replaced while others have waited for seconds', async (t) => {
+  let nowMs = 0;
+  const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 3, monotonicMs: () => nowMs });
+  t.after(() => http.drain(0));
+  const arrived = new EventEmitter();
+  http.serve((incoming, outgoing) => {
+    if (incoming.method === 'GET') outgoing.end('answer');
+    else arrived.emit('request');
+  });
+  const halfSent: Socket[] = [];
+  for (let index = 0; index < 2; index++) {
+    const [socket] = await Promise.all([open(http.port, HEAD), once(arrived, 'request')]);
+    halfSent.push(socket);
+  }
+  nowMs += 5000;
+  const fresh = await open(http.port);
+  const closed = once(halfSent[0]!.resume(), 'close');
+  for (const socket of [await open(http.port), fresh]) {
+    socket.write(`GET /${REST}`);
+    const [answer] = (await Promise.race([once(socket, 'data'), once(socket, 'close')])) as [Buffer];
+    assert.match(String(answer), /answer/);
+  }
+  await closed;
+  assert.ok(!halfSent[1]!.closed);
+});
+
 const LARGE_BODY = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`;
 
 async function upload(client: Socket, { socket }: IncomingMessage): Promise<void> {

@@ -25,7 +25,7 @@ export function limitConnections(
   server: Server,
   { maxConnections, readNetwork, unreadTimeoutMs, monotonicMs }: ConnectionLimit,
 ): void {
-  const places = new ConnectionPlaces<HttpConnection>(maxConnections);
+  const places = new ConnectionPlaces<HttpConnection>(maxConnections, monotonicMs);
   const connections = new Map<Socket, HttpConnection>();
   server.on('connection', (socket) => {
     const name = readNetwork(socket.remoteAddress);
@@ -49,7 +49,7 @@ export function limitConnections(
   });
   // Also called for idle connections, with the time that the server has for these.
   server.setTimeout(unreadTimeoutMs, (socket) => {
-    if (socket.writableLength > 0 || connections.get(socket)?.idleSince !== undefined) socket.destroy();
+    if (socket.writableLength > 0 || connections.get(socket)?.isIdle === true) socket.destroy();
   });
 }
 
@@ -70,13 +70,16 @@ function watchConnection(socket: Socket, network: NetworkUse, monotonicMs: () =>
   const unanswered = createOpenAnswers(markChange);
   return {
     network,
-    get idleSince() {
-      return unanswered.first === undefined ? changedMs : undefined;
+    get changedMs() {
+      return changedMs;
+    },
+    get isIdle() {
+      return unanswered.first === undefined;
     },
     /** Answers go out in the order of their requests, so all wait when the first does. */
-    get waitedMs() {
+    get waitsForClient() {
       const { first } = unanswered;
-      return first !== undefined && waitsForClient(first) ? monotonicMs() - changedMs : undefined;
+      return first !== undefined && waitsForClient(first);
     },
     begin: (outgoing) => {
       if (unanswered.first === undefined) markChange();

@@ -136,15 +136,17 @@ export class Http2Connection {
     return this.memory.network;
   }
 
-  /** Since when there is no call, in milliseconds; undefined while there is one. */
-  get idleSince(): number | undefined {
-    return this.#streams.idleSinceMs;
+  get changedMs(): number {
+    return this.#streams.changedMs;
   }
 
-  /** For how long nothing goes on, while the server can do nothing for its calls before the client does. */
-  get waitedMs(): number | undefined {
-    const waits = this.socket.writableNeedDrain || this.#streams.waitForClient;
-    return waits ? this.#streams.unchangedMs : undefined;
+  get isIdle(): boolean {
+    return this.#streams.size === 0;
+  }
+
+  /** Whether the server can do nothing for its calls before the client goes on. */
+  get waitsForClient(): boolean {
+    return this.socket.writableNeedDrain || this.#streams.waitForClient;
   }
 
   /** A call goes on: the connection has not waited for its client until now. */

@@ -19,8 +19,7 @@ export class StreamTable {
   #newStreams: Http2Stream[] = [];
   /** Streams above this are refused. */
   #maxId = MAX_WINDOW;
-  /** When a stream was opened or ended last, or went on. */
-  #progressMs: number;
+  #changedMs: number;
   /** Bytes of calls that came or went since then. */
   #progressBytes = 0;
   /** A stream ended in this read. */
@@ -28,16 +27,16 @@ export class StreamTable {
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
-    this.#progressMs = monotonicMs();
+    this.#changedMs = monotonicMs();
   }
 
   get size(): number {
     return this.#streams.size;
   }
 
-  /** Since when there is no stream; undefined while there is one. */
-  get idleSinceMs(): number | undefined {
-    return this.#streams.size > 0 ? undefined : this.#progressMs;
+  /** When a stream was opened or ended last, or went on. */
+  get changedMs(): number {
+    return this.#changedMs;
   }
 
   /** Whether the server can do nothing for any of them before its client goes on. */
@@ -101,18 +100,13 @@ export class StreamTable {
   markProgress(): void {
     this.#hasEnded = false;
     this.#progressBytes = 0;
-    this.#progressMs = this.#monotonicMs();
+    this.#changedMs = this.#monotonicMs();
   }
 
   /** The client sent or took bytes of a call, in frames of any size. */
   countProgress(bytes: number): void {
     this.#progressBytes += bytes;
     if (this.#progressBytes >= PROGRESS_BYTES) this.markProgress();
-  }
-
-  /** For how long no stream was opened or ended, or went on. */
-  get unchangedMs(): number {
-    return this.#monotonicMs() - this.#progressMs;
   }
 
   /** Ends the call that keeps most. Returns false when that leaves all that is kept, or nothing is. */

@@ -119,6 +119,22 @@ for (const [what, path] of [
     for (const { socket } of [oldest, honest, ...watchers]) socket.destroy();
   });
 
+test('a connection that was opened just now does not give way while others have watched health for seconds', async () => {
+  const { world, goOn } = createClock();
+  await using running = await startGrpcServer(echoMethods, { maxConnections: 3, world });
+  const { port } = running.server;
+  const watchers = [await connectWith(port, '127.0.0.2', ...watch), await connectWith(port, '127.0.0.3', ...watch)];
+  goOn(5000);
+  const fresh = await FlowClient.connect(port, '127.0.0.4');
+  const honest = await connectWith(port, '127.0.0.5', ...echoed(1));
+  await checkAnswered(honest, 1);
+  fresh.send(...echoed(1));
+  await checkAnswered(fresh, 1);
+  await watchers[0]!.closed;
+  assert.ok(!watchers[1]!.isClosed);
+  for (const { socket } of [fresh, honest, ...watchers]) socket.destroy();
+});
+
 const LONG_MESSAGE = frameMessage(Buffer.alloc(90_000));
 const SMALL_PART = Buffer.alloc(8192);
 const SMALL_WINDOW = Buffer.from('00002000', 'hex');

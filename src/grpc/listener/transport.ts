@@ -83,12 +83,13 @@ export class Transport {
   constructor(dependencies: TransportDependencies) {
     this.#dependencies = dependencies;
     const { maxMessageBytes, maxConnections, world } = dependencies;
-    this.#connections = new ConnectionPlaces(maxConnections);
+    this.#connections = new ConnectionPlaces(maxConnections, world.monotonicMs);
     this.#countGarbage = dependencies.countGarbage ?? (() => {});
     this.#turns = new Turns(world.monotonicMs);
     this.#decompressor = new Decompressor(world.monotonicMs, this.#countGarbage);
     this.#readNetwork = createNetworkReader(dependencies.trustedProxies ?? []);
-    this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION), this.#readNetwork);
+    const maxHandshakes = Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION);
+    this.#handshakes = new Handshakes(maxHandshakes, this.#readNetwork, world.monotonicMs);
     this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
     this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
