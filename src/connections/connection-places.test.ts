@@ -104,6 +104,13 @@ test('of networks with as many connections, the idle ones of the largest IPv6 /4
   assert.deepEqual(evicted, ['crowd 2', 'crowd 3']);
 });
 
+test('of networks with as many connections, the idle ones of a site that has become the largest give way', () => {
+  const { evicted, enter } = openPlaces(70);
+  for (let since = 1; since <= 70; since++) enter(String(since), `10.0.0.${since}`, since);
+  for (let part = 1; part <= 10; part++) enter(`crowd ${part}`, `8193:3512:2:${part}`, 70 + part);
+  assert.deepEqual(evicted, ['1', '2', ...Array.from({ length: 8 }, (_, index) => `crowd ${index + 1}`)]);
+});
+
 test('of networks with as many connections, those of the largest IPv6 /48 that wait give way', () => {
   const { evicted, enter } = openPlaces(3);
   waitFor(enter('waits for longest', '8193:3512:1:1', undefined), 9000);

@@ -80,9 +80,8 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   #findLeaving(network: string): Connection | undefined {
     const own = this.#networks.find(network);
     const most = this.#networks.largest;
-    const { connections } = most;
-    const largest: Largest = { connections, only: own?.connections === connections ? own : undefined };
-    const left = this.#findPaused(largest);
+    const only = own?.connections === most.connections ? own : undefined;
+    const left = this.#findPaused({ ...(only === undefined ? most : loadOf(only)), only });
     if (left !== undefined) return left;
     // The new connection must not make its own network the largest.
     return compareLoads(this.#networks.loadWithOneMore(network), most) < 0 ? this.#findLast(most) : undefined;
@@ -101,7 +100,8 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   /** A connection that became idle after the last search is idle for less long than those that were found. */
   #findIdle(largest: Largest): Connection | undefined {
     const known = this.#searched === largest.only ? this.#lastFound(largest) : undefined;
-    if (known !== undefined) return known;
+    // Another site has more connections by now otherwise.
+    if (known !== undefined && known.network.site.connections >= largest.ofSite) return known;
     this.#searched = largest.only;
     this.#found = this.#searchIdle(largest);
     return this.#lastFound(largest);
@@ -159,8 +159,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
 }
 
 /** Networks with the most connections. */
-interface Largest {
-  readonly connections: number;
+interface Largest extends Load {
   /** Not the others with as many. */
   readonly only: NetworkUse | undefined;
 }
