@@ -22,6 +22,7 @@ import { Drain } from './drain.ts';
 import { GREETING } from './greeting.ts';
 import { IncomingFrames, type NewStream } from './incoming-frames.ts';
 import { Keepalive } from './keepalive.ts';
+import { Progress } from './progress.ts';
 import { SendWindows } from './send-windows.ts';
 import { Http2Stream } from './stream.ts';
 import type { CutReason } from './stream-listener.ts';
@@ -40,8 +41,9 @@ export class Http2Connection {
   readonly memory: ConnectionMemory;
   readonly sendWindows = new SendWindows();
   readonly controlFrames: ControlFrameLimit;
+  readonly progress: Progress;
   readonly #options: ConnectionOptions;
-  readonly #streams: StreamTable;
+  readonly #streams = new StreamTable();
   readonly #reader = new FrameReader();
   readonly #reads: ReadQueue;
   readonly #keepalive: Keepalive;
@@ -54,7 +56,7 @@ export class Http2Connection {
     this.#options = options;
     this.writer = new FrameWriter(options.bufferPool);
     this.controlFrames = new ControlFrameLimit(options.monotonicMs);
-    this.#streams = new StreamTable(options.monotonicMs);
+    this.progress = new Progress(options.monotonicMs);
     this.share = new Share(options.turns, () => this.#reads.readOn());
     this.memory = this.#createMemory();
     this.#drain = this.#createDrain();
@@ -137,7 +139,7 @@ export class Http2Connection {
   }
 
   get changedMs(): number {
-    return this.#streams.changedMs;
+    return this.progress.changedMs;
   }
 
   get isIdle(): boolean {
@@ -147,15 +149,6 @@ export class Http2Connection {
   /** Whether the server can do nothing for its calls before the client goes on. */
   get waitsForClient(): boolean {
     return this.socket.writableNeedDrain || this.#streams.waitForClient;
-  }
-
-  /** A call goes on: the connection has not waited for its client until now. */
-  markProgress(): void {
-    this.#streams.markProgress();
-  }
-
-  countProgress(bytes: number): void {
-    this.#streams.countProgress(bytes);
   }
 
   /** Resolves when the client takes what is sent, or is gone. */
@@ -176,14 +169,14 @@ export class Http2Connection {
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.writer.sendTo(this.socket, this.#onSent)) {
       this.socket.pause();
-      this.markProgress();
+      this.progress.mark();
     }
     this.#countUnsent();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
   }
 
   readonly #onSent = (): void => {
-    if (this.socket.writableNeedDrain) this.markProgress();
+    if (this.socket.writableNeedDrain) this.progress.mark();
     this.#countUnsent();
   };
 
@@ -205,7 +198,8 @@ export class Http2Connection {
   forget(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     this.memory.endCall(stream);
-    if (!this.#reads.isUsing) this.markProgress();
+    if (this.#reads.isUsing) this.progress.markLater();
+    else this.progress.mark();
     this.sendWindows.forget(stream);
     if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }
@@ -239,6 +233,7 @@ export class Http2Connection {
     const sendWindow = this.sendWindows.ofNewStreams;
     const stream = new Http2Stream({ connection: this, id, sendWindow, contentLength });
     this.#streams.add(stream);
+    this.progress.markLater();
     this.#options.onRequest(stream, headers);
     return stream;
   }
@@ -264,6 +259,7 @@ export class Http2Connection {
 
   #endRead(): void {
     this.#streams.endRead(this.#keepOpen);
+    this.progress.endRead();
     this.flush();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }
