@@ -30,6 +30,12 @@ export function endSocketSoon(socket: Socket): void {
   destroyAfter(socket, LINGER_MS);
 }
 
+/** The same, but waits for a client that goes on taking it. */
+export function endSocketOnceTaken(socket: Socket): void {
+  socket.destroySoon();
+  destroyUnread(socket, LINGER_MS, () => LINGER_MS);
+}
+
 /** Closes once the last frames were sent. */
 export function endSocketAfterFault(socket: Socket): void {
   discardLateBytes(socket);
@@ -50,15 +56,20 @@ function discardLateBytes(socket: Socket): void {
 }
 
 /** Destroys once the client has taken nothing for a while. A timeout of the socket would begin again with each byte that comes. */
-function destroyUnread(socket: Socket): void {
+function destroyUnread(
+  socket: Socket,
+  checkMs = CHECK_MS,
+  readMaxMs = (): number => (socket.writableLength > 0 ? TAKE_MS : END_MS),
+): void {
+  if (socket.closed) return;
   let takenBytes = countTaken(socket);
   let unreadMs = 0;
   const timer = setInterval(() => {
     const before = takenBytes;
     takenBytes = countTaken(socket);
-    unreadMs = takenBytes > before ? 0 : unreadMs + CHECK_MS;
-    if (unreadMs >= (socket.writableLength > 0 ? TAKE_MS : END_MS)) socket.destroy();
-  }, CHECK_MS).unref();
+    unreadMs = takenBytes > before ? 0 : unreadMs + checkMs;
+    if (unreadMs >= readMaxMs()) socket.destroy();
+  }, checkMs).unref();
   socket.once('close', () => clearInterval(timer));
 }
 

@@ -8,7 +8,13 @@
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import { endHalfOpenLater, endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
+import {
+  endHalfOpenLater,
+  endSocket,
+  endSocketAfterFault,
+  endSocketOnceTaken,
+  endSocketSoon,
+} from '../budget/closing.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { Share } from '../budget/turns.ts';
 import { FrameReader } from '../frames/frame-reader.ts';
@@ -56,7 +62,7 @@ export class Http2Connection {
     this.#options = options;
     this.writer = new FrameWriter(options.bufferPool);
     this.controlFrames = new ControlFrameLimit(options.monotonicMs);
-    this.progress = new Progress(options.monotonicMs);
+    this.progress = new Progress(socket, options.monotonicMs);
     this.share = new Share(options.turns, () => this.#reads.readOn());
     this.memory = this.#createMemory();
     this.#drain = this.#createDrain();
@@ -70,6 +76,7 @@ export class Http2Connection {
     // A client may end its side and read the answers to what it sent.
     socket.allowHalfOpen = true;
     socket.on('end', () => endHalfOpenLater(socket));
+    socket.on('drain', () => this.progress.mark());
     socket.on('close', () => this.#onClosed());
     this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
     socket.write(GREETING);
@@ -143,12 +150,16 @@ export class Http2Connection {
   }
 
   get isIdle(): boolean {
-    return this.#streams.size === 0;
+    return this.#streams.size === 0 && this.socket.writableLength === 0;
   }
 
-  /** Whether the server can do nothing for its calls before the client goes on. */
+  /** Whether the server can do nothing for its calls and answers before the client goes on. */
   get waitsForClient(): boolean {
     return this.socket.writableNeedDrain || this.#streams.waitForClient;
+  }
+
+  noteProgress(): void {
+    this.progress.countTaken();
   }
 
   /** Resolves when the client takes what is sent, or is gone. */
@@ -210,9 +221,9 @@ export class Http2Connection {
   }
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
-  async cut(reason: CutReason): Promise<void> {
+  async cut(reason: CutReason, end = endSocketSoon): Promise<void> {
     await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut(reason));
-    endSocketSoon(this.socket);
+    end(this.socket);
   }
 
   /** Another client needs the place of this one. Clients may send calls again that come after the last one. */
@@ -221,7 +232,7 @@ export class Http2Connection {
     this.flush();
     this.#reads.stop();
     this.#options.onEvicted();
-    void this.cut('another client takes the place of the connection');
+    void this.cut('another client takes the place of the connection', endSocketOnceTaken);
   }
 
   close(): void {

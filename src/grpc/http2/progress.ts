@@ -1,15 +1,20 @@
 /** Tells when the calls of a connection went on last, by which it gives its place to another one. */
-import { PROGRESS_BYTES } from '../../connections/socket-progress.ts';
+import type { Socket } from 'node:net';
+import { countTaken, PROGRESS_BYTES } from '../../connections/socket-progress.ts';
 
 export class Progress {
+  readonly #socket: Socket;
   readonly #monotonicMs: () => number;
   #changedMs: number;
   /** Bytes of calls that came or went since then. */
   #bytes = 0;
+  /** What the kernel had taken when it was counted last. */
+  #takenBytes = 0;
   /** A call has begun or ended in the read that is being used. */
   #hasChanged = false;
 
-  constructor(monotonicMs: () => number) {
+  constructor(socket: Socket, monotonicMs: () => number) {
+    this.#socket = socket;
     this.#monotonicMs = monotonicMs;
     this.#changedMs = monotonicMs();
   }
@@ -38,5 +43,14 @@ export class Progress {
   count(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes >= PROGRESS_BYTES) this.mark();
+  }
+
+  /** Must be called now and then. The kernel takes a long write in parts, and no event reports them. */
+  countTaken(): void {
+    const isSending = this.#socket.writableLength > 0;
+    const bytes = countTaken(this.#socket);
+    if (isSending && bytes - this.#takenBytes < PROGRESS_BYTES) return;
+    this.#takenBytes = bytes;
+    if (isSending) this.mark();
   }
 }

@@ -31,6 +31,7 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
+import { readSome } from '../../../test/support/network/read-slowly.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 const GOODBYE = frame(GOAWAY, 0, 0, Buffer.alloc(8));
@@ -84,16 +85,6 @@ async function dial(port: number, tls: object | undefined): Promise<Socket> {
   const client = connectTls({ ...place, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
   await once(client, 'secureConnect');
   return client;
-}
-
-/** Reads at least as many bytes, and leaves the rest in the sockets. */
-async function readSome(client: Socket, bytes: number, parts: Buffer[]): Promise<void> {
-  for (let left = bytes; left > 0; ) {
-    const part = client.read() as Buffer | null;
-    if (part === null) await once(client, 'readable');
-    else parts.push(part);
-    left -= part?.length ?? 0;
-  }
 }
 
 for (const [transport, tls] of TRANSPORTS)

@@ -2,6 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';
+import { followProgress } from '../../connections/socket-progress.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { createNetworkReader, type ReadNetwork } from '../../http/client-address.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
@@ -78,6 +79,8 @@ export class Transport {
   readonly #largeMessages: LargeMessages;
   /** Does the handshakes, and listens nowhere itself. */
   #tlsServer: TlsServer | undefined;
+  /** From the first listener on. */
+  #following: Disposable | undefined;
   #isDraining = false;
 
   constructor(dependencies: TransportDependencies) {
@@ -110,6 +113,7 @@ export class Transport {
     });
     server.on('error', (error) => this.#dependencies.log.error({ err: error }, 'The gRPC listener failed'));
     this.#servers.push(server);
+    this.#following ??= followProgress(this.#connections);
     const address = server.address();
     return address === null || typeof address === 'string' ? 0 : address.port;
   }
@@ -140,6 +144,7 @@ export class Transport {
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);
+    this.#following?.[Symbol.dispose]();
   }
 
   #accept(socket: Socket, isUnixSocket: boolean): void {
