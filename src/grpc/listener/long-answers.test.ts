@@ -63,15 +63,8 @@ async function start() {
   };
 }
 
-async function connectWith(port: number, address: string, bytes: Buffer): Promise<FlowClient> {
-  const client = await FlowClient.connect(port, address);
-  client.send(bytes);
-  await client.settle();
-  return client;
-}
-
 async function connectAnswered(port: number, address: string): Promise<FlowClient> {
-  const client = await connectWith(port, address, call('Echo'));
+  const client = await FlowClient.connectWith(port, address, call('Echo'));
   await client.untilEnded(1);
   assert.match(String(client.endOf(1)?.payload), /grpc-status.0/s);
   return client;
@@ -129,7 +122,7 @@ test('a client that reads its answer without a pause does not give way before on
   const reader = await Reader.connect(server.port, '127.0.0.2');
   let stopped: FlowClient | undefined;
   for (let half = 0; half < 6; half++) {
-    if (half === 2) stopped = await connectWith(server.port, '127.0.0.3', WATCH);
+    if (half === 2) stopped = await FlowClient.connectWith(server.port, '127.0.0.3', WATCH);
     await reader.readOn();
     server.goOn(500);
   }
@@ -142,7 +135,7 @@ test('a client that reads its answer without a pause does not give way before on
 
 test('a client whose connection gives way gets the answer that is on its way while it goes on reading', async () => {
   await using server = await start();
-  const busy = await connectWith(server.port, '127.0.0.2', call('Never'));
+  const busy = await FlowClient.connectWith(server.port, '127.0.0.2', call('Never'));
   const reader = await Reader.connect(server.port, '127.0.0.2');
   const honest = await connectAnswered(server.port, '127.0.0.3');
   for (let half = 0; half < 6; half++) {
