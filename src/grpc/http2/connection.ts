@@ -155,7 +155,8 @@ export class Http2Connection {
 
   /** Whether the server can do nothing for its calls and answers before the client goes on. */
   get waitsForClient(): boolean {
-    return this.socket.writableNeedDrain || this.#streams.waitForClient;
+    if (this.socket.writableNeedDrain) return true;
+    return !this.#reads.hasUnused && this.#streams.waitForClient;
   }
 
   noteProgress(): void {

@@ -7,15 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import { createCertificate } from '../../../test/support/basics/certificate.ts';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
-import {
-  BEGINNING,
-  block,
-  DATA,
-  frame,
-  frameMessage,
-  HEADERS,
-  talk,
-} from '../../../test/support/grpc/http2-frames.ts';
+import { BEGINNING, block, DATA, frame, frameMessage, HEADERS, talk } from '../../../test/support/grpc/http2-frames.ts';
 
 const ATTACKER = '127.0.0.66';
 const never = frame(HEADERS, 4, 1, block(`/${SERVICE}/Never`));

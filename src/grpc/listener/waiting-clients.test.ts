@@ -5,6 +5,7 @@ import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
   block,
+  CONTINUATION,
   DATA,
   frame,
   frameMessage,
@@ -13,6 +14,7 @@ import {
   WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
 import { realWorld } from '../../world.ts';
+import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 
 const NOTHING = Buffer.alloc(0);
 const NO_WINDOW = Buffer.from('000400000000', 'hex');
@@ -72,7 +74,10 @@ for (const [what, path] of [
     await using running = await startGrpcServer(echoMethods, { maxConnections: 3, world });
     const { port } = running.server;
     const oldest = await FlowClient.connectWith(port, '127.0.0.2', frame(HEADERS, 4, 1, block(path)));
-    const watchers = [await FlowClient.connectWith(port, '127.0.0.3', ...watch), await FlowClient.connectWith(port, '127.0.0.4', ...watch)];
+    const watchers = [
+      await FlowClient.connectWith(port, '127.0.0.3', ...watch),
+      await FlowClient.connectWith(port, '127.0.0.4', ...watch),
+    ];
     goOn(5000);
     const isStream = path !== ECHO_PATH;
     oldest.send(isStream ? frame(DATA, 0, 1, frameMessage(HELLO)) : frame(HEADERS, 4, 3, block(path)));
@@ -90,7 +95,10 @@ test('a connection that was opened just now does not give way while others have 
   const { world, goOn } = createClock();
   await using running = await startGrpcServer(echoMethods, { maxConnections: 3, world });
   const { port } = running.server;
-  const watchers = [await FlowClient.connectWith(port, '127.0.0.2', ...watch), await FlowClient.connectWith(port, '127.0.0.3', ...watch)];
+  const watchers = [
+    await FlowClient.connectWith(port, '127.0.0.2', ...watch),
+    await FlowClient.connectWith(port, '127.0.0.3', ...watch),
+  ];
   goOn(5000);
   const fresh = await FlowClient.connect(port, '127.0.0.4');
   const honest = await FlowClient.connectWith(port, '127.0.0.5', ...echoed(1));
@@ -151,7 +159,10 @@ test('the oldest connection, whose message waits for memory that others use, doe
   const message = frameMessage(Buffer.alloc(limits.maxMessageBytes));
   const begun = [frame(HEADERS, 4, 1, block()), frame(DATA, 0, 1, message.subarray(0, 1000))];
   const oldest = await FlowClient.connect(port, '127.0.0.2');
-  const senders = [await FlowClient.connectWith(port, '127.0.0.3', ...begun), await FlowClient.connectWith(port, '127.0.0.4', ...begun)];
+  const senders = [
+    await FlowClient.connectWith(port, '127.0.0.3', ...begun),
+    await FlowClient.connectWith(port, '127.0.0.4', ...begun),
+  ];
   oldest.send(...begun);
   await oldest.settle();
   assert.deepEqual(
@@ -165,4 +176,34 @@ test('the oldest connection, whose message waits for memory that others use, doe
   await oldest.settle();
   assert.ok(!oldest.isClosed);
   for (const { socket } of [oldest, honest, ...senders]) socket.destroy();
+});
+
+/** The call is refused, and its header block takes the server more than a share of a turn. */
+function refused(id: number): Buffer {
+  const bytes = Buffer.concat([block(), encodeHeaderBlock([['x-long', 'x'.repeat(97_000)]])]);
+  const parts = Array.from({ length: 6 }, (_, index) => bytes.subarray(16_384 * index, 16_384 * (index + 1)));
+  return Buffer.concat(
+    parts.map((part, index) =>
+      frame(index === 0 ? HEADERS : CONTINUATION, index === 5 ? 4 : index === 0 ? 1 : 0, id, part),
+    ),
+  );
+}
+
+test('the oldest connection, whose message has come and waits for its turn, does not give way', async () => {
+  const { world, goOn } = createClock();
+  await using running = await startGrpcServer(echoMethods, { maxConnections: 2, world });
+  const { port } = running.server;
+  const oldest = await FlowClient.connectWith(port, '127.0.0.2', frame(HEADERS, 4, 1, block()));
+  const watcher = await FlowClient.connect(port, '127.0.0.3');
+  oldest.send(refused(3), refused(5), frame(DATA, 1, 1, frameMessage(HELLO)));
+  await oldest.untilEnded(3);
+  watcher.send(...watch);
+  await watcher.settle();
+  assert.equal(oldest.endOf(5), undefined);
+  goOn(2000);
+  const honest = await FlowClient.connectWith(port, '127.0.0.4', ...echoed(1));
+  await checkAnswered(honest, 1);
+  await watcher.closed;
+  await checkAnswered(oldest, 1);
+  for (const { socket } of [oldest, honest]) socket.destroy();
 });
