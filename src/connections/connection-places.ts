@@ -100,7 +100,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   /** A connection that became idle after the last search is idle for less long than those that were found. */
   #findIdle(largest: Largest): Connection | undefined {
     const known = this.#searched === largest.only ? this.#lastFound(largest) : undefined;
-    // Another site has more connections by now otherwise.
+    // Otherwise another site has become the largest.
     if (known !== undefined && known.network.site.connections >= largest.ofSite) return known;
     this.#searched = largest.only;
     this.#found = this.#searchIdle(largest);

@@ -4,7 +4,8 @@
  * goes out in one write when the read is used up.
  *
  * Its parts: what frames mean (`incoming-frames.ts`), which streams there are (`stream-table.ts`), what may be sent
- * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`drain.ts`, `../budget/closing.ts`).
+ * (`send-windows.ts`) and kept (`connection-memory.ts`), when calls went on last (`progress.ts`), and how it ends (`drain.ts`,
+ * `../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
