@@ -217,6 +217,21 @@ const cases: Case[] = [
     },
   ],
   [
+    'a new sign-in counts on a machine whose clock is two seconds behind that of the machine that asked for it',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields, person } = await prepareRequest(bench);
+      server.stepClock(2000);
+      const sent = await authorize(server, cookie, { ...fields, prompt: 'login' });
+      server.stepClock(-2000);
+      const returnTo = new URL(sent.headers.get('location') ?? '', server.url).searchParams.get('return_to') ?? '';
+      const open = async (session: string) =>
+        (await request(server.url + returnTo, { headers: { cookie: `${session}; ${readAgainCookie(sent)}` } })).status;
+      assert.equal(await open(cookie), 303, 'the session that was not enough');
+      assert.equal(await open(await signIn(server, person.user)), 200);
+    },
+  ],
+  [
     'what came back from a sign-in passes for no other browser, no other request, and for an hour only',
     async (bench) => {
       const { server } = bench;

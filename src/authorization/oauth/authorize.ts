@@ -16,7 +16,7 @@ import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
 import { type Again, type Flow, refusePerson } from '../sign-in/flow.ts';
-import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
+import { hasSignedInSince, markRequest, spendMark } from '../sign-in/prompt-login-mark.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
@@ -97,7 +97,7 @@ async function refuseRequest(
   if (!hasPromptNone(query)) {
     // A request that is too long for the way over the sign-in page is refused on this page.
     checkRequestSize(query);
-    return redirectToSignIn(dependencies, c, { redirectUri, query, again: undefined });
+    return redirectToSignIn(dependencies, c, { redirectUri, query, session: undefined, again: undefined });
   }
   if (await isRegisteredByAdministrator(dependencies, application))
     return redirectWithRefusal(dependencies, c, refusal);
@@ -144,9 +144,9 @@ async function answerRequest(
   const messages = readMessages(c);
   const hinted = await findHintedPerson(dependencies, checked);
   const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
-  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, again: undefined });
+  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, session, again: undefined });
   if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
-    return sendToSignIn(dependencies, c, { ...checked, again: explainAgain(session, hinted) });
+    return sendToSignIn(dependencies, c, { ...checked, session, again: explainAgain(session, hinted) });
   if (isOther && hinted.userId !== undefined)
     throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
@@ -192,9 +192,8 @@ function mustSignInAgain(
   c: Context<HttpEnv>,
   { request, query, session, isOther }: CheckedRequest & { readonly session: Session; readonly isOther: boolean },
 ): boolean {
-  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER) };
-  const markedAtMs = readMark(dependencies.signIn.context, c, marked);
-  if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
+  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
+  if (hasSignedInSince(dependencies.signIn.context, c, marked)) {
     spendMark(dependencies.signIn.context, c);
     return false;
   }
@@ -210,24 +209,27 @@ function explainAgain({ user }: Session, hinted: HintedPerson | undefined): Agai
   return hinted.userId === user.id ? 'same' : refusePerson(user.id);
 }
 
-type RefusedSession = Pick<Flow, 'again'>;
+interface RefusedSession extends Pick<Flow, 'again'> {
+  readonly session: Session | undefined;
+}
 
 function sendToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, again }: CheckedRequest & RefusedSession,
+  { request, query, ...refused }: CheckedRequest & RefusedSession,
 ): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, again });
+  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, ...refused });
 }
 
 function redirectToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { redirectUri, query, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
+  { redirectUri, query, session, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
 ): Response {
   // Every request, not only one with prompt=login: max_age and select_account need the mark too.
-  const mark = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
+  const marked = { request: formatRequestPath(query, {}), sessionId: session?.id };
+  const mark = markRequest(dependencies.signIn.context, c, marked);
   return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { [MARK_PARAMETER]: mark }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
