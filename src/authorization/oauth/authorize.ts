@@ -16,7 +16,7 @@ import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
 import { type Again, type Flow, refusePerson } from '../sign-in/flow.ts';
-import { hasSignedInSince, markRequest, spendMark } from '../sign-in/prompt-login-mark.ts';
+import { hasSignedInSince, markRequest } from '../sign-in/prompt-login-mark.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
@@ -193,10 +193,7 @@ function mustSignInAgain(
   { request, query, session, isOther }: CheckedRequest & { readonly session: Session; readonly isOther: boolean },
 ): boolean {
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
-  if (hasSignedInSince(dependencies.signIn.context, c, marked)) {
-    spendMark(dependencies.signIn.context, c);
-    return false;
-  }
+  if (hasSignedInSince(dependencies.signIn.context, c, marked)) return false;
   if (isOther || request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
   // An auth_time in the future (the clock was wrong) counts as just as old.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);

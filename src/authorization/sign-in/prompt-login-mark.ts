@@ -1,8 +1,8 @@
 /**
  * Marks every authorization request that is sent to the sign-in page, so that it asks for a new sign-in once. Without the mark,
  * one with `prompt=login` would send its person to sign in for ever. The mark has the time at which the request was sent there,
- * and the session that was not enough. It is good for this very request, in the browser that was sent, once, and for an hour:
- * the mark of another browser, or an older one, skips no sign-in.
+ * and the session that was not enough. It is good for this very request, in the browser that was sent, until the client has
+ * its answer, and for an hour at most: the mark of another browser, or an older one, skips no sign-in.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
@@ -75,9 +75,9 @@ function readMark(
   }
 }
 
-/** The person has signed in: the mark is spent. */
+/** The client has its answer: the same request asks for a sign-in again. Until then, its page can be reloaded. */
 export function spendMark({ cookies }: MarkDependencies, c: Context<HttpEnv>): void {
-  cookies.drop(c, MARK_COOKIE);
+  if (cookies.read(c, MARK_COOKIE) !== undefined) cookies.drop(c, MARK_COOKIE);
 }
 
 function markAssociatedData(request: string, browser: string): string {
