@@ -27,6 +27,7 @@ import {
   checkRequestSize,
   formatRequestPath,
   MARK_PARAMETER,
+  type Prompt,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
   readClientId,
@@ -164,10 +165,15 @@ async function answerRequest(
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
     // Another account than that of the hint could only be refused.
-    switchAccountUrl:
-      hinted?.userId === undefined ? formatRequestPath(checked.query, { prompt: 'select_account' }) : undefined,
+    switchAccountUrl: hinted?.userId === undefined ? formatSwitchPath(checked.query, request.prompts) : undefined,
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
+}
+
+/** The same request for another account: what else the client prompts for stays. */
+function formatSwitchPath(query: AuthorizeQuery, prompts: readonly Prompt[]): string {
+  const prompt = [...new Set([...prompts, 'select_account'])].join(' ');
+  return formatRequestPath(query, { prompt });
 }
 
 /** The person whom the client expects; undefined if it does not say. */

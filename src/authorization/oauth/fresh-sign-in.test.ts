@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { prepareRequest, readAgainCookie } from '../../../test/support/authorization/authorization-requests.ts';
 import {
   authorize,
+  createPerson,
   type Fields,
   obtainCode,
   request,
@@ -59,6 +60,21 @@ const cases: Case[] = [
         assert.ok(new URL(location ?? '').searchParams.has(answer), location ?? '');
         assert.equal(browser.jar.has('trivet_again'), false);
       }
+    },
+  ],
+  [
+    'a person who uses another account is still asked for the consent that the client prompts for',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields, clientId } = await prepareRequest(bench);
+      const other = await createPerson(server);
+      await obtainCode(server, other, { client_id: clientId });
+      const browser = createFormClient(server.url, new Map([['trivet_session', cookie.split('=')[1] ?? '']]));
+      const { body } = await browser.get(toPath({ ...fields, prompt: 'consent' }));
+      const another = /href="([^"]+)"[^>]*>Use another account/.exec(body)?.[1]?.replaceAll('&amp;', '&') ?? '';
+      const returnTo = readReturnTo(await browser.get(another));
+      browser.jar.set('trivet_session', (await signIn(server, other.user)).split('=')[1] ?? '');
+      assert.equal((await browser.get(returnTo)).status, 200, 'allowed before, and asked all the same');
     },
   ],
   [
