@@ -145,7 +145,12 @@ async function answerRequest(
   const messages = readMessages(c);
   const hinted = await findHintedPerson(dependencies, checked);
   const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
-  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, session, again: undefined });
+  if (session === undefined)
+    return sendToSignIn(dependencies, c, {
+      ...checked,
+      session,
+      again: asksToSignIn(checked.request) ? 'yes' : undefined,
+    });
   if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
     return sendToSignIn(dependencies, c, { ...checked, session, again: explainAgain(session, hinted) });
   if (isOther && hinted.userId !== undefined)
@@ -200,10 +205,15 @@ function mustSignInAgain(
 ): boolean {
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
   if (hasSignedInSince(dependencies.signIn.context, c, marked)) return false;
-  if (isOther || request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
+  if (isOther || asksToSignIn(request)) return true;
   // An auth_time in the future (the clock was wrong) counts as just as old.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
+}
+
+/** Whether no sign-in of before is enough, however recent. */
+function asksToSignIn({ prompts }: AuthorizationRequest): boolean {
+  return prompts.includes('login') || prompts.includes('select_account');
 }
 
 /** Only the person of a hint can go on, if it names one. */

@@ -11,6 +11,7 @@ import {
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance } from '../../../test/support/authorization/conformance.ts';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
+import { createSession } from '../accounts/session-store.ts';
 
 function toPath(fields: Fields): string {
   return `/oauth/authorize?${new URLSearchParams(fields).toString()}`;
@@ -91,6 +92,23 @@ const cases: Case[] = [
         (await request(server.url + returnTo, { headers: { cookie: `${session}; ${readAgainCookie(sent)}` } })).status;
       assert.equal(await open(cookie), 303, 'the session that was not enough');
       assert.equal(await open(await signIn(server, person.user)), 200);
+    },
+  ],
+  [
+    'a session that a provider opened without a question is no fresh sign-in',
+    async (bench) => {
+      const { server } = bench;
+      const { store, world } = server;
+      const { cookie, fields, person } = await prepareRequest(bench);
+      const browser = createFormClient(server.url, new Map([['trivet_session', cookie.split('=')[1] ?? '']]));
+      const returnTo = readReturnTo(await browser.get(toPath({ ...fields, prompt: 'login' })));
+      const open = async (authTimeMs: number) => {
+        const session = { user: person.user, method: 'upstream', authTimeMs, address: '-', userAgent: '' } as const;
+        browser.jar.set('trivet_session', (await createSession(store, world, session)).token);
+        return (await browser.get(returnTo)).status;
+      };
+      assert.equal(await open(world.nowMs() - 3_600_000), 303);
+      assert.equal(await open(world.nowMs()), 200);
     },
   ],
   [

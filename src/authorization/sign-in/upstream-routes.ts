@@ -4,12 +4,13 @@ import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { refuseHead } from '../../pages/page-routes.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 import { addWayInOnce, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
-import { isReadableName } from '../accounts/login.ts';
+import { toLogin, toName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { isSameText } from '../accounts/secret-text.ts';
 import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
@@ -24,7 +25,13 @@ import { formToken } from './cookies.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
-import type { AuthenticatedPerson, UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
+import {
+  type AuthenticatedPerson,
+  computeAuthTime,
+  type UpstreamPerson,
+  type UpstreamProof,
+  type UpstreamProvider,
+} from './upstream.ts';
 
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
@@ -43,13 +50,17 @@ interface UpstreamAttempt extends UpstreamProof {
 export async function beginUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  attempt: { readonly provider: UpstreamProvider } & Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'>,
+  attempt: Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'> & {
+    readonly provider: UpstreamProvider;
+    /** The person must sign in at the provider, even if they are signed in there. */
+    readonly isFresh: boolean;
+  },
 ): Promise<URL> {
-  const { provider, ...where } = attempt;
+  const { provider, isFresh, ...where } = attempt;
   // One cookie for all attempts of a browser: a second tab, or a page that leads here, ends no sign-in under way.
   const known = context.cookies.read(c, 'upstream');
   const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
-  const proof = provider.createProof(context.world);
+  const proof = provider.createProof(context.world, isFresh);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
   const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
@@ -72,8 +83,8 @@ async function goToProvider(
 ): Promise<Response> {
   const subjects = challengeSubjects('upstream', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-  const { returnTo, hidden } = readFlow(context.cipher, new URL(c.req.url).searchParams);
-  const url = await beginUpstream(c, context, { provider, returnTo, hidden });
+  const { returnTo, hidden, again } = readFlow(context.cipher, new URL(c.req.url).searchParams);
+  const url = await beginUpstream(c, context, { provider, returnTo, hidden, isFresh: again !== undefined });
   return c.redirect(url.href, 303);
 }
 
@@ -97,7 +108,7 @@ async function finishUpstream(
       state,
     });
     return attempt.linkUserId === undefined
-      ? await signInUpstream(c, context, { provider, person, address, returnTo: attempt.returnTo })
+      ? await signInUpstream(c, context, { provider, person, address, attempt })
       : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
   } catch (error) {
     return refuse(c, context, { error, attempt });
@@ -121,17 +132,21 @@ async function readProfile(c: Context<HttpEnv>, authenticated: AuthenticatedPers
 async function signInUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, address, returnTo }: Arrival<AuthenticatedPerson> & { readonly returnTo: string },
+  { provider, person, address, attempt }: Arrival<AuthenticatedPerson> & { readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
   const messages = readMessages(c);
   const { issuer, signUp, name } = provider.config;
+  const authTimeMs = computeAuthTime(context.world, person);
+  // A minute for the clocks of both sides, and for those of two machines here.
+  if (authTimeMs < (attempt.freshSinceMs ?? 0) - MAX_SKEW_MS)
+    throw new Failure('forbidden', messages.signIn.upstreamNotFresh(name), { done: 'upstream_not_fresh' });
   const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
   const user =
     known ?? (await createUpstreamAccount(context, { provider, person: await readProfile(c, person), address }));
   if (user.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
-  const response = await context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+  const response = await context.finishSignIn(c, { user, method: 'upstream', authTimeMs, flow: attempt });
   // The session comes first: while the provider takes its time to answer, the account may be unlinked.
   if (known?.isEmailVerified === false) await tryConfirmEmail(c, context, { user: known, person });
   return response;
@@ -209,30 +224,6 @@ async function makeUser(
   ]);
 }
 
-/** Returns the part of a name that is shown, or the login. */
-export function toName(text: string, login: string): string {
-  // The cut may be within a character of two units.
-  const name = text
-    .trim()
-    .slice(0, 100)
-    .replace(/[\ud800-\udbff]$/, '')
-    .toWellFormed();
-  return isReadableName(name) ? name : login;
-}
-
-/** The letters of a name that a login can have, without the domain of an address; empty if it has no such letters. */
-export function toLogin(text: string): string {
-  // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
-  const letters = text
-    .slice(0, 200)
-    .replace(/(?<=.)@.*/s, '')
-    .normalize('NFKD')
-    .replace(/[^A-Za-z0-9._-]/g, '')
-    .replace(/\.{2,}/g, '.')
-    .slice(0, 60);
-  return letters.replace(/^[._-]+|[._-]+$/g, '');
-}
-
 async function link(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -257,7 +248,7 @@ async function link(
   return c.redirect('/account/security?done=linked', 303);
 }
 
-/** A refusal by the provider leads back to the sign-in page; everything else is shown for what it is. */
+/** What the sign-in page explains leads back there; everything else is shown for what it is. */
 async function refuse(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -265,10 +256,17 @@ async function refuse(
 ): Promise<Response> {
   // A person who links an account is signed in already.
   if (attempt.linkUserId === undefined) await recordRefusal(c, context, error);
-  if (!isFailure(error) || error.cause === undefined) throw error;
-  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  const done = findReason(error);
+  if (done === undefined) throw error;
+  c.get('log').info({ err: error }, 'The upstream provider refused a sign-in');
   const { hidden = { return_to: attempt.returnTo } } = attempt;
-  return c.redirect(`/sign-in${formatFlow({ hidden }, { done: 'upstream_refused' })}`, 303);
+  return c.redirect(`/sign-in${formatFlow({ hidden }, { done })}`, 303);
+}
+
+/** The word by which the sign-in page explains the refusal. The provider's own refusals and failures have a cause. */
+function findReason(error: unknown): string | undefined {
+  if (!isFailure(error)) return undefined;
+  return error.cause === undefined ? (error.details.done as string | undefined) : 'upstream_refused';
 }
 
 async function recordRefusal(c: Context<HttpEnv>, context: SignInContext, error: unknown): Promise<void> {

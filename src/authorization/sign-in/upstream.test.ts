@@ -15,7 +15,6 @@ import { verifyEmailOnce } from '../accounts/email-store.ts';
 import { createUser, findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { createSetupLink } from './setup-routes.ts';
-import { toLogin, toName } from './upstream-routes.ts';
 
 const SECURITY = '/account/security';
 
@@ -251,32 +250,4 @@ test('a forged answer of the provider leads back to the sign-in page', async (t)
   );
   assert.equal(answer.location, `/sign-in?${query}&done=upstream_refused`);
   assert.match((await client.get(answer.location!)).body, /did not let you in/);
-});
-
-test('a name becomes a login by the letters that a login can have', () => {
-  const cases = [
-    ['Ada Lovelace', 'AdaLovelace'],
-    ['ada@example.org', 'ada'],
-    ['@ada@example.org', 'ada'],
-    ['Zoë', 'Zoe'],
-    ['..a..b..', 'a.b'],
-    ['李', ''],
-    ['李@example.org', ''],
-  ];
-  for (const [name, login] of cases) assert.equal(toLogin(name!), login);
-});
-
-test('toName() cuts a name between characters', () => {
-  const long = 'a'.repeat(99);
-  assert.equal(toName(`${long}\u{1f600}`, 'ada'), long);
-  assert.equal(toName(` ${'\u{1f600}'.repeat(60)}`, 'ada'), '\u{1f600}'.repeat(50));
-  assert.equal(toName('Ada\u202e', 'ada'), 'ada');
-});
-
-test('toLogin() takes no longer for a name that is endless', () => {
-  const start = process.cpuUsage();
-  assert.equal(toLogin(`ada${'\u0301\u0316'.repeat(100_000)}`), 'ada');
-  const { user } = process.cpuUsage(start);
-  // Linear work takes a few milliseconds, quadratic work more than ten seconds.
-  assert.ok(user < 1_000_000, `${user} µs`);
 });

@@ -57,10 +57,17 @@ export async function startWithProvider(
   return service;
 }
 
-/** Goes through the provider's own pages as `login`, from its address to the way back; returns that path. */
-export async function passProvider(startUrl: string, login: string): Promise<string> {
+/**
+ * Goes through the provider's own pages as `login`, from its address to the way back; returns that path. With the same `browser`
+ * again, the provider knows its person and asks nothing.
+ */
+export async function passProvider(
+  startUrl: string,
+  login: string,
+  browser = new Map<string, string>(),
+): Promise<string> {
   const { origin } = new URL(startUrl);
-  const client = createFormClient(origin);
+  const client = createFormClient(origin, browser);
   let next = startUrl;
   for (let hop = 0; hop < 12; hop += 1) {
     if (!next.startsWith(origin) && !next.startsWith('/')) return next;
