@@ -42,6 +42,7 @@ function listRefused({ signIn }: Messages, upstream: UpstreamLink | undefined): 
   return new Map([
     ['passkey_refused', { message: signIn.passkeyFailed, status: 422 }],
     ['upstream_refused', { message: signIn.upstreamFailed, status: 422 }],
+    ['upstream_unknown', { message: signIn.upstreamUnknown(name), status: 422 }],
     ['upstream_not_fresh', { message: signIn.upstreamNotFresh(name), status: 422 }],
   ]);
 }

@@ -1,7 +1,7 @@
 /** Serves the sign-in at an upstream OpenID provider, its callback, and accounts that it creates. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure, isFailure } from '../../errors.ts';
+import { Failure, type FailureCode, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { refuseHead } from '../../pages/page-routes.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
@@ -111,7 +111,7 @@ async function finishUpstream(
       ? await signInUpstream(c, context, { provider, person, address, attempt })
       : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
   } catch (error) {
-    return refuse(c, context, { error, attempt });
+    return leadBack(c, context, { error, attempt });
   }
 }
 
@@ -134,17 +134,15 @@ async function signInUpstream(
   context: SignInContext,
   { provider, person, address, attempt }: Arrival<AuthenticatedPerson> & { readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
-  const messages = readMessages(c);
-  const { issuer, signUp, name } = provider.config;
+  const { issuer, signUp } = provider.config;
   const authTimeMs = computeAuthTime(context.world, person);
   // A minute for the clocks of both sides, and for those of two machines here.
-  if (authTimeMs < (attempt.freshSinceMs ?? 0) - MAX_SKEW_MS)
-    throw new Failure('forbidden', messages.signIn.upstreamNotFresh(name), { done: 'upstream_not_fresh' });
+  if (authTimeMs < (attempt.freshSinceMs ?? 0) - MAX_SKEW_MS) throw refuse('forbidden', 'upstream_not_fresh');
   const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
-  if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
+  if (known === undefined && signUp === 'closed') throw refuse('not_found', 'upstream_unknown');
   const user =
     known ?? (await createUpstreamAccount(context, { provider, person: await readProfile(c, person), address }));
-  if (user.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
+  if (user.disabledAtMs !== null) throw refuse('forbidden', 'upstream_refused');
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
   const response = await context.finishSignIn(c, { user, method: 'upstream', authTimeMs, flow: attempt });
   // The session comes first: while the provider takes its time to answer, the account may be unlinked.
@@ -248,25 +246,33 @@ async function link(
   return c.redirect('/account/security?done=linked', 303);
 }
 
+/** The words by which the sign-in page explains a refusal (password-routes.ts). */
+type Refusal = 'upstream_refused' | 'upstream_unknown' | 'upstream_not_fresh';
+
+function refuse(code: FailureCode, done: Refusal): Failure {
+  return new Failure(code, 'Cannot sign in a person of the upstream provider', { done });
+}
+
 /** What the sign-in page explains leads back there; everything else is shown for what it is. */
-async function refuse(
+async function leadBack(
   c: Context<HttpEnv>,
   context: SignInContext,
   { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
   // A person who links an account is signed in already.
   if (attempt.linkUserId === undefined) await recordRefusal(c, context, error);
-  const done = findReason(error);
+  const done = findRefusal(c, error);
   if (done === undefined) throw error;
-  c.get('log').info({ err: error }, 'The upstream provider refused a sign-in');
   const { hidden = { return_to: attempt.returnTo } } = attempt;
   return c.redirect(`/sign-in${formatFlow({ hidden }, { done })}`, 303);
 }
 
-/** The word by which the sign-in page explains the refusal. The provider's own refusals and failures have a cause. */
-function findReason(error: unknown): string | undefined {
+/** The provider's own refusals and failures have a cause, which the log alone tells. */
+function findRefusal(c: Context<HttpEnv>, error: unknown): Refusal | undefined {
   if (!isFailure(error)) return undefined;
-  return error.cause === undefined ? (error.details.done as string | undefined) : 'upstream_refused';
+  if (error.cause === undefined) return error.details.done as Refusal | undefined;
+  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  return 'upstream_refused';
 }
 
 async function recordRefusal(c: Context<HttpEnv>, context: SignInContext, error: unknown): Promise<void> {

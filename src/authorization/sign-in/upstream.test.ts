@@ -12,24 +12,28 @@ import {
 import type { Store } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { verifyEmailOnce } from '../accounts/email-store.ts';
-import { createUser, findUserByLogin } from '../accounts/user-store.ts';
+import { createUser, disableUserStatement, findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { createSetupLink } from './setup-routes.ts';
 
 const SECURITY = '/account/security';
+/** Where the account of the provider leads that is linked to no one. */
+const UNKNOWN = '/sign-in?done=upstream_unknown';
 
 function createFormer({ store, world }: PageService, login: string) {
   return createUser(store, world, { login, name: login, email: null, isAdmin: false, passwordHash: null });
 }
 
-test('an account of the provider that is not linked is refused unless sign-up is open', async (t) => {
+test('an account of the provider that is not linked leads back to the sign-in page unless sign-up is open', async (t) => {
   const service = await startWithProvider(t, 'closed');
   await addUser(service, 'grace');
   const client = createFormClient(service.url);
   assert.match((await client.get('/sign-in')).body, /Sign in with Company/);
-  const { answer } = await visitProvider(service, client, 'grace');
-  assert.equal(answer.status, 404);
-  assert.match(answer.body, /This Company account is not linked to an account here/);
+  const { answer } = await visitProvider(service, client, 'grace', '/sign-in/upstream?return_to=%2Faccount');
+  assert.deepEqual([answer.status, answer.location], [303, '/sign-in?return_to=%2Faccount&done=upstream_unknown']);
+  const page = await client.get(answer.location!);
+  assert.match(page.body, /This Company account is not linked to an account here/);
+  assert.match(page.body, /name="return_to" value="\/account"/, 'another way leads on');
   assert.equal((await client.get('/account')).status, 303);
   const [refused] = await listEvents(service.store, { limit: 1 });
   assert.deepEqual(
@@ -76,7 +80,7 @@ test('a sign-in of a person whose address is verified asks the provider for no u
   assert.deepEqual([await visit('unverified'), await visit('unverified')], [1, 1], 'it may be verified by now');
   const closed = await startWithProvider(t, 'closed', { provider: { findAccount } });
   const before = calls;
-  assert.equal((await visitProvider(closed, createFormClient(closed.url), 'stranger')).answer.status, 404);
+  assert.equal((await visitProvider(closed, createFormClient(closed.url), 'stranger')).answer.location, UNKNOWN);
   assert.equal(calls, before);
 });
 
@@ -145,6 +149,15 @@ test('a person whose address could not be verified after the sign-in is signed i
   assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, true);
 });
 
+test('a disabled person of the provider is led back to the sign-in page', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  await visitProvider(service, createFormClient(service.url), 'grace');
+  const grace = await findUserByLogin(service.store, 'grace');
+  await service.store.writeAll([disableUserStatement(grace!.id, service.world.nowMs())]);
+  const { answer } = await visitProvider(service, createFormClient(service.url), 'grace');
+  assert.equal(answer.location, '/sign-in?done=upstream_refused');
+});
+
 test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
   const service = await startWithProvider(t, 'closed');
   await addUser(service, 'ada');
@@ -156,7 +169,7 @@ test('a signed-in person links the account, signs in with it, and unlinks it', a
   assert.equal((await visitProvider(service, other, 'ada.k')).answer.location, '/');
   assert.match((await other.get('/account')).body, /<dd>ada<\/dd>/);
   assert.equal((await client.submit(SECURITY, `${SECURITY}/upstream/unlink`, {})).status, 303);
-  assert.equal((await visitProvider(service, createFormClient(service.url), 'ada.k')).answer.status, 404);
+  assert.equal((await visitProvider(service, createFormClient(service.url), 'ada.k')).answer.location, UNKNOWN);
 });
 
 test('a link that is refused is no refused sign-in', async (t) => {
