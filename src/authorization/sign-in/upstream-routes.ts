@@ -253,16 +253,18 @@ function refuse(code: FailureCode, done: Refusal): Failure {
   return new Failure(code, 'Cannot sign in a person of the upstream provider', { done });
 }
 
-/** What the sign-in page explains leads back there; everything else is shown for what it is. */
+/** What the page explains on which the person began leads back there; everything else is shown for what it is. */
 async function leadBack(
   c: Context<HttpEnv>,
   context: SignInContext,
   { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
   // A person who links an account is signed in already.
-  if (attempt.linkUserId === undefined) await recordRefusal(c, context, error);
+  const isLink = attempt.linkUserId !== undefined;
+  if (!isLink) await recordRefusal(c, context, error);
   const done = findRefusal(c, error);
   if (done === undefined) throw error;
+  if (isLink) return c.redirect(`${attempt.returnTo}?done=not_linked`, 303);
   const { hidden = { return_to: attempt.returnTo } } = attempt;
   return c.redirect(`/sign-in${formatFlow({ hidden }, { done })}`, 303);
 }

@@ -4,6 +4,7 @@ import type { Configuration } from 'oidc-provider';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
 import { addUser, openAs, PASSWORD, type PageService } from '../../../test/support/pages/page-service.ts';
 import {
+  beginLink,
   linkAccount,
   passProvider,
   startWithProvider,
@@ -181,6 +182,17 @@ test('a link that is refused is no refused sign-in', async (t) => {
   assert.equal(refused.status, 409, 'the account is linked with another person');
   const kinds = (await listEvents(service.store, { limit: 9 })).map(({ kind }) => kind);
   assert.deepEqual(kinds.sort(), ['sign_in', 'sign_in', 'upstream_linked']);
+});
+
+test('a person who cancels a link at the provider is led back to the page with the link', async (t) => {
+  const service = await startWithProvider(t, 'closed');
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const { origin, searchParams } = new URL(await beginLink(client));
+  const answer = { error: 'access_denied', state: searchParams.get('state') ?? '', iss: origin };
+  const back = await client.get(`/sign-in/upstream/callback?${new URLSearchParams(answer).toString()}`);
+  assert.equal(back.location, `${SECURITY}?done=not_linked`);
+  assert.match((await client.get(back.location!)).body, /The account is not linked\./);
 });
 
 test('the way back is good once, and only in the browser that began', async (t) => {
