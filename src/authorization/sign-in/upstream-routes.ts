@@ -9,7 +9,7 @@ import type { World } from '../../world.ts';
 import { addWayInOnce, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
-import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
+import { emailKey, isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
 import { toLogin, toName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { isSameText } from '../accounts/secret-text.ts';
@@ -146,29 +146,42 @@ async function signInUpstream(
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
   const response = await context.finishSignIn(c, { user, method: 'upstream', authTimeMs, flow: attempt });
   // The session comes first: while the provider takes its time to answer, the account may be unlinked.
-  if (known?.isEmailVerified === false) await tryConfirmEmail(c, context, { user: known, person });
+  if (known !== undefined && known.email !== null && !known.isEmailVerified)
+    await tryConfirmEmail(c, context, { provider, address, user: known, readPerson: () => readProfile(c, person) });
   return response;
 }
 
-/** The person is signed in by now, whether this fails or not. The next sign-in tries it again. */
+interface Confirmation {
+  readonly provider: UpstreamProvider;
+  readonly address: string;
+  readonly user: User;
+  readonly readPerson: () => Promise<UpstreamPerson>;
+}
+
+/** The person has signed in or linked the account by now, whether this fails or not. The next sign-in tries it again. */
 async function tryConfirmEmail(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { user, person }: { readonly user: User; readonly person: AuthenticatedPerson },
+  { readPerson, ...confirmation }: Confirmation,
 ): Promise<void> {
   try {
-    await confirmEmail(context, user, await readProfile(c, person));
+    await confirmEmail(context, { ...confirmation, person: await readPerson() });
   } catch (error) {
     c.get('log').warn({ err: error }, 'Cannot verify the address of a person at the upstream provider');
   }
 }
 
-/** The provider has verified the address that the person has here too, or the person has none yet. */
-async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
+/** The provider has verified the address that the person has here too, or the person has none and links the account. */
+async function confirmEmail(
+  { store, world }: SignInContext,
+  { provider, person: { email }, address, user }: Arrival<UpstreamPerson> & Pick<Confirmation, 'user'>,
+): Promise<void> {
   if (email === undefined) return;
-  if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
+  if (user.email !== null && emailKey(user.email) !== emailKey(email)) return;
   const { id: userId, email: seenEmail, credentialGeneration } = user;
-  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements: [] });
+  const details = { what: 'email', by: provider.config.issuer };
+  const statements = [auditStatement({ kind: 'user_changed', userId, address, details }, world.nowMs())];
+  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
@@ -243,6 +256,9 @@ async function link(
   });
   if (outcome === 'full') throw refuseMoreWaysIn();
   if (outcome === 'refused') throw new Failure('conflict', messages.signIn.upstreamTaken(name));
+  const { user } = session;
+  if (!user.isEmailVerified)
+    await tryConfirmEmail(c, context, { provider, address, user, readPerson: () => Promise.resolve(person) });
   return c.redirect('/account/security?done=linked', 303);
 }
 

@@ -67,7 +67,12 @@ test('a sign-in of a person whose address is verified asks the provider for no u
     accountId: id,
     claims: (use) => {
       if (use === 'userinfo') calls += 1;
-      return { sub: id, preferred_username: id, email: `${id}@company.example`, email_verified: id !== 'unverified' };
+      return {
+        sub: id,
+        preferred_username: id,
+        email: `${id}@company.example`,
+        email_verified: !id.startsWith('unverified'),
+      };
     },
   });
   const service = await startWithProvider(t, 'open', { provider: { findAccount } });
@@ -78,7 +83,10 @@ test('a sign-in of a person whose address is verified asks the provider for no u
     return calls - before;
   };
   assert.deepEqual([await visit('grace'), await visit('grace')], [1, 0]);
-  assert.deepEqual([await visit('unverified'), await visit('unverified')], [1, 1], 'it may be verified by now');
+  assert.deepEqual([await visit('unverified'), await visit('unverified')], [1, 0], 'there is no address to verify');
+  await addUser(service, 'ada');
+  await linkAccount(service, await openAs(service, 'ada'), 'unverified-too');
+  assert.deepEqual([await visit('unverified-too'), await visit('unverified-too')], [1, 1], 'it may be verified by now');
   const closed = await startWithProvider(t, 'closed', { provider: { findAccount } });
   const before = calls;
   assert.equal((await visitProvider(closed, createFormClient(closed.url), 'stranger')).answer.location, UNKNOWN);
@@ -121,18 +129,18 @@ test('without a userinfo a linked person signs in, and a first visit makes no ac
   assert.equal(await findUserByLogin(service.store, 'user'), undefined);
 });
 
-/** The first address that is verified fails. */
+/** The first two addresses that are verified fail. */
 function failToVerify(store: Store): Store {
-  let isBroken = true;
+  let failures = 2;
   const call: Store['call'] = async (procedure, input) => {
-    if (!isBroken || procedure.name !== verifyEmailOnce.name) return await store.call(procedure, input);
-    isBroken = false;
+    if (failures === 0 || procedure.name !== verifyEmailOnce.name) return await store.call(procedure, input);
+    failures -= 1;
     throw new Error('the database is away');
   };
   return { ...store, call };
 }
 
-test('a person whose address could not be verified after the sign-in is signed in, and verified at the next one', async (t) => {
+test('a person whose address could not be verified after the link and the sign-in is verified at the next sign-in', async (t) => {
   const claims = (sub: string) => ({ sub, email: `${sub}@example.org`, email_verified: true });
   const findAccount: Configuration['findAccount'] = (_, id) => ({ accountId: id, claims: () => claims(id) });
   const service = await startWithProvider(t, 'closed', { provider: { findAccount }, wrapStore: failToVerify });
@@ -157,6 +165,31 @@ test('a disabled person of the provider is led back to the sign-in page', async 
   await service.store.writeAll([disableUserStatement(grace!.id, service.world.nowMs())]);
   const { answer } = await visitProvider(service, createFormClient(service.url), 'grace');
   assert.equal(answer.location, '/sign-in?done=upstream_refused');
+});
+
+test('an address that its person removed does not come back at the next sign-in', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const client = createFormClient(service.url);
+  await visitProvider(service, client, 'grace');
+  const name = (await findUserByLogin(service.store, 'grace'))!.name;
+  assert.equal((await client.submit('/account', '/account', { name, email: '' })).location, '/account?done=saved');
+  await visitProvider(service, createFormClient(service.url), 'grace');
+  assert.equal((await findUserByLogin(service.store, 'grace'))?.email, null);
+});
+
+test('a person without an address gets that of the provider with the link, and the audit log has it', async (t) => {
+  const service = await startWithProvider(t, 'closed');
+  const { store } = service;
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const { name } = (await findUserByLogin(store, 'ada'))!;
+  await client.submit('/account', '/account', { name, email: '' });
+  await linkAccount(service, client, 'ada');
+  const ada = await findUserByLogin(store, 'ada');
+  assert.deepEqual([ada?.email, ada?.isEmailVerified], ['ada@company.example', true]);
+  const [changed] = (await listEvents(store, { limit: 9 })).filter(({ kind }) => kind === 'user_changed');
+  const issuer = service.signIn.context.upstream?.config.issuer;
+  assert.deepEqual([changed?.address, changed?.details], ['127.0.0.1', { what: 'email', by: issuer }]);
 });
 
 test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
