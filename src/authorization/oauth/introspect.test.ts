@@ -8,12 +8,14 @@ import {
   request,
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { statement } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';
 import { setIntrospectionStatement } from '../applications/application-store.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
+import { findPersonalToken } from '../tokens/personal-token-store.ts';
 
 const DAY_MS = 86_400_000;
 const INACTIVE = '{"active":false}';
@@ -108,6 +110,27 @@ const cases: Case[] = [
         const { json } = await postForm(`${server.url}/oauth/introspect`, { token }, credentials);
         assert.deepEqual([json.active, json.sub], [true, person.user.id]);
       }
+    },
+  ],
+  [
+    'I07 a personal token that a resource server asks about counts as used',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const resource = await registerApplication(server);
+      await server.store.writeAll([setIntrospectionStatement(resource.clientId, 1)]);
+      const { secret, token } = await createPersonalToken(server.store, server.world, {
+        userId: person.user.id,
+        name: 'x',
+        scopes: ['all_hook'],
+        expiresAtMs: undefined,
+      });
+      const credentials = basic(resource.clientId, resource.clientSecret);
+      await postForm(`${server.url}/oauth/introspect`, { token: secret }, credentials);
+      const usedAtMs = await waitUntil(
+        async () => (await findPersonalToken(server.store, person.user.id, token.tokenId))?.lastUsedAtMs,
+      );
+      assert.ok(Math.abs(usedAtMs - server.world.nowMs()) < 60_000);
     },
   ],
   [
