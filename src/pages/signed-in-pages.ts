@@ -120,10 +120,13 @@ export function createSignedInPages<V extends SignedInUser>(
     (maxBytes: number): AddForm<V> =>
     (path, handle) =>
       routes.post(path, async (c) => {
-        const session = await guard.findSignedInUser(c);
-        if (session === undefined) return guard.askToSignIn(c, '/');
+        // A stranger's form is not read.
+        if ((await guard.findSignedInUser(c)) === undefined) return guard.askToSignIn(c, '/');
         const form = await readForm(c, maxBytes);
         checkLength(form);
+        // A form may take its time to arrive: the session may have ended meanwhile, or a role of its person.
+        const session = await guard.findSignedInUser(c);
+        if (session === undefined) return guard.askToSignIn(c, '/');
         guard.checkForm(c, form);
         const request = openRequest(c, session);
         const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });

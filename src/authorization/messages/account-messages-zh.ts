@@ -98,6 +98,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     upstreamAs: (label) => `已关联 ${label}`,
     upstreamAbout: '使用您在该处的账号登录本服务。',
     linked: '账号已关联。',
+    notLinked: '其他身份提供方拒绝了登录。账号未关联。',
     saved: '登录方式已更新。',
     lastWayIn: '这是您唯一的登录方式：请先设置密码或添加通行密钥。',
   },

@@ -101,6 +101,7 @@ export const accountMessages = {
     upstreamAs: (label: string) => `Linked with ${label}`,
     upstreamAbout: 'Sign in here with the account you have there.',
     linked: 'The account is linked.',
+    notLinked: 'The other provider did not let you in. The account is not linked.',
     saved: 'Your ways to sign in were changed.',
     lastWayIn: 'This is your only way to sign in: set a password or add a passkey first.',
   },

@@ -14,7 +14,8 @@ export const signInMessages = {
     upstream: (name: string) => `Sign in with ${name}`,
     upstreamUnknown: (name: string) =>
       `This ${name} account is not linked to an account here. Sign in another way, and link it under “Password and sign-in”.`,
-    upstreamRefused: (name: string) => `${name} did not let you in.`,
+    upstreamNotFresh: (name: string) =>
+      `${name} let you in without asking you to sign in again. Sign out there and try again, or sign in another way.`,
     upstreamTaken: (name: string) => `This ${name} account is linked already.`,
     upstreamFailed: 'The other provider did not let you in. Try again, or use your password.',
     missing: {

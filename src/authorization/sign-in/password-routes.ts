@@ -37,10 +37,13 @@ function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   ]);
 }
 
-function listRefused({ signIn }: Messages): ReadonlyMap<string, RefusedForm> {
+function listRefused({ signIn }: Messages, upstream: UpstreamLink | undefined): ReadonlyMap<string, RefusedForm> {
+  const name = upstream?.name ?? '';
   return new Map([
     ['passkey_refused', { message: signIn.passkeyFailed, status: 422 }],
     ['upstream_refused', { message: signIn.upstreamFailed, status: 422 }],
+    ['upstream_unknown', { message: signIn.upstreamUnknown(name), status: 422 }],
+    ['upstream_not_fresh', { message: signIn.upstreamNotFresh(name), status: 422 }],
   ]);
 }
 
@@ -60,7 +63,7 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
     const query = new URL(c.req.url).searchParams;
     const word = query.get('done') ?? '';
     const csrfToken = context.issueFormToken(c);
-    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages).get(word);
+    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages, upstream).get(word);
     const login = refused?.values?.login ?? query.get('login_hint') ?? '';
     return showSignIn(c, {
       context,
