@@ -6,7 +6,7 @@ import { startReceiver } from '../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
 import { createTestWorker, startTestWorker, waitForHookQueue } from '../../../test/support/webhooks/delivery-worker.ts';
-import { type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
+import { type Answer, type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
 import type { Store } from '../../database/store.ts';
 import { realWorld, type World } from '../../world.ts';
 import { countPauses } from '../hooks/hook-status-store.ts';
@@ -118,6 +118,33 @@ forEachEngine('a test by another process ends the pause of hooks that could not 
     assert.equal((await server.call('GET', hook)).body.paused_until, null);
   });
 });
+
+const ends: [what: string, end: (server: ManagementServer, hook: string) => Promise<Answer>][] = [
+  ['sending what waits', async (server, hook) => await server.call('POST', `${hook}/send-waiting`)],
+  ['a replay', async (server, hook) => await server.call('POST', `${hook}/replay?since=2026-01-01T00:00:00Z`)],
+  ['enabling the webhook', disableAndEnable],
+];
+
+async function disableAndEnable(server: ManagementServer, hook: string): Promise<Answer> {
+  const { url } = (await server.call('GET', hook)).body;
+  await server.call('PATCH', hook, { json: { url, active: false } });
+  return await server.call('PATCH', hook, { json: { url, active: true } });
+}
+
+for (const [what, end] of ends)
+  forEachEngine(`${what} by another process ends the pause of what could not be connected to`, async (store) => {
+    const world = haltClock();
+    const port = await findFreePort();
+    await withWaiting({ store, url: `http://127.0.0.1:${port}/hook`, world }, async ({ server, hook, hookId, ids }) => {
+      await waitForHookQueue(store, hookId, (row) => row.parked === 1);
+      await using _receiver = await startReceiver(undefined, port);
+      await using elsewhere = await startManagement(store, world);
+      assert.ok((await end(elsewhere, hook)).status < 300);
+      // The clock stands still, so none of them can have waited for the end of the pause.
+      await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
+      assert.equal((await server.call('GET', hook)).body.paused_until, null);
+    });
+  });
 
 forEachEngine(
   'a delivery that failed says when its schedule goes on, and one that ended waits for nothing',

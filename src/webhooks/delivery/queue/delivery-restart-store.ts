@@ -14,6 +14,7 @@ import {
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
+import { REASON_OF_ENDED_PAUSE } from './delivery-store.ts';
 
 // Of two concurrent reservations, the second waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
@@ -97,9 +98,9 @@ async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] 
   return (await store.read(stillThereSql, key)).length > 0 ? 'requested' : 'absent';
 }
 
-// A person requests the delivery, so the pause ends. A held hook queue stays held.
-const END_PAUSE = `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
-     version = version + 1
+// A person requests the delivery, so the pause ends, and that of the origin with it. A held hook queue stays held.
+const END_PAUSE = `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL,
+     pause_reason = ${REASON_OF_ENDED_PAUSE}, next_at_ms = $2, version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
 const endPauseSql: Statement<Row> = statement('endpoint-end-pause', END_PAUSE);
 const endPauseForSql: Statement<Row> = statement('endpoint-end-pause-for', `${END_PAUSE} AND ${WAS_RESTARTED}`);
