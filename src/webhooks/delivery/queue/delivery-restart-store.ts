@@ -187,18 +187,13 @@ interface Restart {
 
 type BindRestart = (range: LogRange) => RestartStatements;
 
-/** Goes through the log and ends the pause; returns how many were restarted. */
+/** Ends the pause once, and goes through the log; returns how many were restarted. A pause that begins meanwhile stays. */
 async function restartAll(store: Store, restart: Restart, bind: BindRestart): Promise<number> {
-  // The pause ends first: reading a long log takes a while, and a pause that begins meanwhile stays.
-  await store.writeAll([endPauseStatement(restart)]);
+  await store.writeAll([{ statement: endPauseSql, parameters: [restart.hookId, restart.nowMs] }]);
   let count = 0;
   for await (const window of listOldestFirst(store, restart.hookId))
     count += await restartWindow(store, { window, ...restart }, bind);
   return count;
-}
-
-function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
-  return { statement: endPauseSql, parameters: [hookId, nowMs] };
 }
 
 /**
@@ -208,7 +203,7 @@ function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
  */
 async function restartWindow(
   store: Store,
-  { window, ...restart }: Restart & { readonly window: LogRange },
+  { window, hookId, nowMs }: Restart & { readonly window: LogRange },
   bind: BindRestart,
 ): Promise<number> {
   let count = 0;
@@ -216,7 +211,8 @@ async function restartWindow(
     const statements = bind({ ...window, fromId });
     const [found] = await store.read(statements.find.statement, statements.find.parameters);
     if (found === undefined) return count;
-    const [rows = []] = await store.writeAll([statements.restart, endPauseStatement(restart)]);
+    const wake = { statement: wakeHookQueueSql, parameters: [hookId, nowMs] };
+    const [rows = []] = await store.writeAll([statements.restart, wake]);
     count += rows.length;
     fromId = Math.max(found.id, ...rows.map((row) => row.id as number)) + 1;
   }
