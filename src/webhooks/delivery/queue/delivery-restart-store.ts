@@ -90,7 +90,10 @@ const endReservationSql: Statement<Row> = statement(
 
 /** Ends the reservation of a delivery that is not attempted after all: the workers may send it. */
 export async function endReservation(store: Store, key: DeliveryKey, nowMs: number): Promise<void> {
-  await store.write(endReservationSql, [...key, nowMs]);
+  await store.writeAll([
+    { statement: endReservationSql, parameters: [...key, nowMs] },
+    { statement: wakeHookQueueSql, parameters: [key[0], nowMs] },
+  ]);
 }
 
 async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] = []): Promise<RestartOutcome> {
