@@ -12,7 +12,7 @@ import {
   statement,
 } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
-import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
+import { firstIdSince, type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 import { REASON_OF_ENDED_PAUSE } from './delivery-store.ts';
 
@@ -140,7 +140,7 @@ const RESTARTED_AT_ONCE = 500;
 
 /** Restarts deliveries that were created since then and failed permanently; returns how many. */
 export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
-  return await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
+  return await restartAll(store, { hookId, fromId: firstIdSince(sinceMs), nowMs }, ({ fromId, beforeId }) => {
     const range = [hookId, fromId, beforeId, sinceMs];
     return {
       find: { statement: findFailedSql, parameters: range },
@@ -166,7 +166,7 @@ const restartWaitingSql: Statement<{ id: number }> = statement(
 
 /** Makes deliveries due that wait for a retry, and ends the pause. A held hook queue stays held. */
 export async function restartWaiting(store: Store, hookId: number, nowMs: number): Promise<void> {
-  await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
+  await restartAll(store, { hookId, fromId: 0, nowMs }, ({ fromId, beforeId }) => {
     const range = [hookId, fromId, beforeId, nowMs];
     return {
       find: { statement: findWaitingSql, parameters: range },
@@ -183,8 +183,7 @@ interface RestartStatements {
   readonly restart: BoundStatement;
 }
 
-interface Restart {
-  readonly hookId: number;
+interface Restart extends Pick<LogRange, 'hookId' | 'fromId'> {
   readonly nowMs: number;
 }
 
@@ -194,8 +193,8 @@ type BindRestart = (range: LogRange) => RestartStatements;
 async function restartAll(store: Store, restart: Restart, bind: BindRestart): Promise<number> {
   await store.writeAll([{ statement: endPauseSql, parameters: [restart.hookId, restart.nowMs] }]);
   let count = 0;
-  for await (const window of listOldestFirst(store, restart.hookId))
-    count += await restartWindow(store, { window, ...restart }, bind);
+  for await (const window of listOldestFirst(store, restart))
+    count += await restartWindow(store, { ...window, nowMs: restart.nowMs }, bind);
   return count;
 }
 
@@ -206,7 +205,7 @@ async function restartAll(store: Store, restart: Restart, bind: BindRestart): Pr
  */
 async function restartWindow(
   store: Store,
-  { window, hookId, nowMs }: Restart & { readonly window: LogRange },
+  { nowMs, ...window }: Restart & LogRange,
   bind: BindRestart,
 ): Promise<number> {
   let count = 0;
@@ -214,7 +213,7 @@ async function restartWindow(
     const statements = bind({ ...window, fromId });
     const [found] = await store.read(statements.find.statement, statements.find.parameters);
     if (found === undefined) return count;
-    const wake = { statement: wakeHookQueueSql, parameters: [hookId, nowMs] };
+    const wake = { statement: wakeHookQueueSql, parameters: [window.hookId, nowMs] };
     const [rows = []] = await store.writeAll([statements.restart, wake]);
     count += rows.length;
     fromId = Math.max(found.id, ...rows.map((row) => row.id as number)) + 1;
