@@ -157,7 +157,7 @@ function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, ta
   return createDeliveryMetrics(metrics, {
     countPending: () => countPendingDeliveries(store),
     countUnderWay: () => table.uncommitted,
-    listOriginBreakers: () => table.origins.list(),
+    listOriginBreakers: () => table.origins.list(world.nowMs()),
     countPaused: () => countPauses(store, world.nowMs()),
   });
 }
