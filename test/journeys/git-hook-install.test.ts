@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runTrivet } from '../support/programs/run-trivet.ts';
-import { preparePushes } from '../support/webhooks/pushed-repository.ts';
+import { appendHookOption, preparePushes, startIntake } from '../support/webhooks/pushed-repository.ts';
 
 test('the hook is not installed over one that a person has changed', async (t) => {
   const { bare, work } = await preparePushes(t);
@@ -155,3 +155,32 @@ for (const text of ['null', '[]', '7', '"url"', '{"url": 7}', '{"token": null}']
     assert.equal(sent.code, 2);
     assert.match(sent.stderr, /^Cannot read the settings .*: it must be an object whose url and token are strings\n$/);
   });
+
+test('the stored token goes to the service alone that it was stored for', async (t) => {
+  const { bare, work, commit, push, intake, waiting } = await preparePushes(t);
+  const other = await startIntake();
+  t.after(() => other.close());
+  const hook = join(bare, 'hooks', 'post-receive');
+  const elsewhere = ['--service', `http://127.0.0.1:${other.port}`];
+  const script = readFileSync(hook, 'utf8');
+  appendHookOption(hook, elsewhere.join(' '));
+  commit('a.txt', 'one');
+  assert.match(await push('main'), /the token in ".*trivet\.json" is for "http:.*"; give --token-file\s*$/);
+  assert.equal(waiting().length, 1);
+  const send = async (...options: string[]) => await runTrivet(['git-hook', 'send', '--git-dir', bare, ...options]);
+  const refused = await send(...elsewhere);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /^Cannot reach "http:.*": the token in ".*trivet\.json" is for /);
+  assert.deepEqual(other.published, []);
+  writeFileSync(join(work, 'token'), 'of-the-other');
+  assert.equal((await send(...elsewhere, '--token-file', join(work, 'token'))).stdout, '1 sent, 0 waiting\n');
+  assert.deepEqual(
+    other.published.map(({ token }) => token),
+    ['Bearer of-the-other'],
+  );
+  writeFileSync(hook, script);
+  appendHookOption(hook, `--service HTTP://127.0.0.1:${intake.port}/`);
+  commit('a.txt', 'two');
+  assert.equal(await push('main'), '');
+  assert.equal(intake.published.length, 1);
+});

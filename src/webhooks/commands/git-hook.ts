@@ -9,28 +9,21 @@ import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { print, printJson, readNamedFile, remark } from '../../command-line/output.ts';
+import { print, printJson, remark } from '../../command-line/output.ts';
 import { durationIn } from '../../command-line/time-option.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { LIMITS } from '../events/event-limits.ts';
-import { createHttpSender, type ServiceAddress } from '../git/http-sender.ts';
+import { createHttpSender } from '../git/http-sender.ts';
 import { handlePostReceive } from '../git/post-receive.ts';
 import { isRepositoryName } from '../git/read-entry.ts';
 import { type SpoolReport, sendPatiently, sendSpool } from '../git/send-spool.ts';
 import { openSpool } from '../git/spool.ts';
+import { type Connection, DEFAULT_URL, readAddress, readToken, SETTINGS_FILE } from './git-hook-settings.ts';
 
-const SETTINGS_FILE = 'trivet.json';
 const HOUR_MS = 3_600_000;
 const SEND_ONCE_TIMEOUT_MS = 60_000;
 const parseHours = durationIn({ bareUnit: 'h', minimum: 0, maximum: 24 * 365 });
-const DEFAULT_URL = 'http://127.0.0.1:8080';
-
-interface Connection {
-  readonly service?: string;
-  readonly tokenFile?: string;
-  readonly gitDir: string;
-}
 
 export function createGitHookCommand(): Command {
   const command = new Command('git-hook').description('Publish the pushes to a bare git repository as events');
@@ -245,41 +238,6 @@ function proposeChange(script: string, hook: string): string {
 
 function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress {
-  const file = join(resolve(gitDir), SETTINGS_FILE);
-  const settings = existsSync(file) ? readSettings(file) : {};
-  const token = tokenFile === undefined ? settings.token : readToken(tokenFile);
-  if (token === undefined)
-    throw new Failure('invalid', `Cannot reach the service: give --token-file, or run git-hook install`);
-  return { url: (service ?? settings.url ?? DEFAULT_URL).replace(/\/+$/, ''), token };
-}
-
-function readSettings(file: string): Partial<ServiceAddress> {
-  const settings = parseSettings(file, readNamedFile(file));
-  const { url = '', token = '' } = { ...(settings as Partial<ServiceAddress> | null) };
-  if (settings?.constructor === Object && typeof url === 'string' && typeof token === 'string') return settings;
-  throw refuseSettings(file, 'it must be an object whose url and token are strings');
-}
-
-function parseSettings(file: string, text: string): object | null {
-  try {
-    return JSON.parse(text) as object | null;
-  } catch (error) {
-    throw refuseSettings(file, describeError(error));
-  }
-}
-
-function refuseSettings(file: string, reason: string): Failure {
-  return new Failure('invalid', `Cannot read the settings of the hook in "${file}": ${reason}`);
-}
-
-function readToken(file: string): string {
-  const token = readNamedFile(file).trim();
-  if (/^[\x21-\x7e]+$/.test(token)) return token;
-  const found = token === '' ? 'is empty' : 'has more than that';
-  throw new Failure('invalid', `Cannot use the token file: it must hold one token, but "${file}" ${found}`);
 }
 
 function parseRepository(value: string): string {
