@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { readNamedFile } from '../../command-line/output.ts';
 import { describeError, Failure } from '../../errors.ts';
 import type { ServiceAddress } from '../git/http-sender.ts';
+import { isRepositoryName } from '../git/read-entry.ts';
 
 export const SETTINGS_FILE = 'trivet.json';
 export const DEFAULT_URL = 'http://127.0.0.1:8080';
@@ -64,4 +65,9 @@ export function readToken(file: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   const found = token === '' ? 'is empty' : 'has more than that';
   throw new Failure('invalid', `Cannot use the token file: it must hold one token, but "${file}" ${found}`);
+}
+
+export function parseRepository(value: string): string {
+  if (isRepositoryName(value)) return value;
+  throw new Failure('invalid', `Cannot publish: --repo must be owner/name, got "${value}"`);
 }
