@@ -121,7 +121,7 @@ export async function listDeliveryPage(
 /** Where a search by subject stops, to be continued in another request: subjects have no index. */
 async function findEnd({ store }: Management, filter: LogFilter | undefined): Promise<number | undefined> {
   if (filter?.subject === undefined) return undefined;
-  return await findSearchEnd(store, filter.hookId, filter.beforeId);
+  return await findSearchEnd(store, filter);
 }
 
 /** Undefined if no delivery can match: those of a hook are either pending or held. */
