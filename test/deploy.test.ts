@@ -1,7 +1,8 @@
 /** Each variable that the manifests set exists: a misspelt one would be ignored in silence. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -84,37 +85,21 @@ test('containers are started again after a crash or a reboot, and Trivet after t
 /** Returns the programs that a guide gives to the Node of the image, to be run on a folder in the place of `/data`. */
 function listNodePrograms(guide: string, folder: string) {
   const programs = readFileSync(guide, 'utf8').matchAll(/ \/usr\/local\/bin\/node (-[ep]) '([^']+)'/g);
-  return [...programs].map(([, flag = '', program = '']) => (input: string) => {
+  return [...programs].map(([, flag = '', program = '']) => () => {
     const argv = [flag, program.replaceAll('/data/', `${folder}/`)];
-    return execFileSync(process.execPath, argv, { input, encoding: 'utf8' });
+    return execFileSync(process.execPath, argv, { encoding: 'utf8' });
   });
 }
 
-test('the programs of the guides for Kubernetes copy the store and its keys out of a volume and back', (t) => {
+test('the guide for the move to PostgreSQL joins the keys of a volume to one setting', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-volume-'));
   t.after(() => rmSync(folder, { recursive: true }));
-  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
-  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
-  write('backup.db', 'rows');
-  write('keys', 'first\nsecond\n');
-  const [readBackup, readSize, removeBackup, readKeys, removeLogs, putStore, putKeys, ...others] = listNodePrograms(
-    'docs/how-to/back-up.md',
-    folder,
+  writeFileSync(join(folder, 'keys'), 'first\nsecond\n');
+  const programs = listNodePrograms('docs/how-to/use-postgresql.md', folder);
+  assert.deepEqual(
+    programs.map((run) => run()),
+    ['first,second\n'],
   );
-  assert.deepEqual([readBackup?.(''), readSize?.(''), readKeys?.('')], ['rows', '4\n', 'first\nsecond\n']);
-  removeBackup?.('');
-  assert.equal(existsSync(join(folder, 'backup.db')), false);
-  write('trivet.db-wal', 'later rows');
-  removeLogs?.('');
-  assert.equal(existsSync(join(folder, 'trivet.db-wal')), false);
-  putStore?.('restored');
-  rmSync(join(folder, 'keys'));
-  putKeys?.('first\nsecond\n');
-  assert.deepEqual([read('trivet.db'), read('keys')], ['restored', 'first\nsecond\n']);
-  assert.equal(statSync(join(folder, 'keys')).mode & 0o777, 0o600);
-  const [joinKeys, ...further] = listNodePrograms('docs/how-to/use-postgresql.md', folder);
-  assert.equal(joinKeys?.(''), 'first,second\n');
-  assert.deepEqual([...others, ...further], []);
 });
 
 /**
