@@ -1,4 +1,4 @@
-/** Checks ports, disk, expiry of the certificate, proxies, callers and addresses for `trivet doctor`. */
+/** Checks ports, disk, files of settings, expiry of the certificate, proxies, callers and addresses for `trivet doctor`. */
 import { X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -8,13 +8,17 @@ import { nameTlsFiles, readTls } from '../../grpc/listener/tls-files.ts';
 import { hostOf } from '../../ip/ip-address.ts';
 import { maskPasswords } from '../../mask-passwords.ts';
 import { type Check, fail, ok, warn } from './check.ts';
-import { checkPorts } from './check-ports.ts';
+import { checkAuthorities, checkServerList } from './check-files.ts';
+import { checkPorts, checkUnixSocket } from './check-ports.ts';
 
 export async function checkMachine(config: Config, nowMs: number): Promise<Check[]> {
   return [
     ...(await checkPorts(config)),
+    ...(await checkUnixSocket(config)),
     ...(await checkDisk(config)),
     ...checkCertificate(config, nowMs),
+    ...checkAuthorities(config),
+    ...(await checkServerList(config)),
     ...checkProxies(config),
     ...checkCallers(config),
     checkAddresses(config),
