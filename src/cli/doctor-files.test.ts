@@ -1,12 +1,14 @@
 /** `trivet doctor` examines the files, the unix socket and the disk that a start needs. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createCertificate } from '../../test/support/basics/certificate.ts';
+import { findFreePort } from '../../test/support/basics/free-port.ts';
+import { mountSmallDisk } from '../../test/support/basics/small-disk.ts';
 import { examineInstallation } from '../../test/support/programs/examine-installation.ts';
 import { startProgram } from '../../test/support/programs/start-program.ts';
 
@@ -66,4 +68,14 @@ test('a unix socket that is free, of another program, of a file or of a running 
   stranger.close();
   await using program = await startProgram({ PREDICTION_LEARNING: 'off', GRPC_UNIX_SOCKET: path });
   assert.match((await examineSocket(program.dataDir))?.found ?? '', /in use, and a Trivet service runs here/);
+});
+
+test('the disk of a data folder is examined only where the service stores something there', async (t) => {
+  const dataDir = join(folder, 'small');
+  mkdirSync(dataDir);
+  using disk = mountSmallDisk(t, dataDir, 4);
+  if (disk === undefined) return;
+  assert.equal((await examine({}, dataDir)).find('disk')?.state, 'fail');
+  const elsewhere = { DATABASE_URL: `postgres://u:p@127.0.0.1:${await findFreePort()}/none` };
+  assert.equal((await examine(elsewhere, dataDir)).find('disk'), undefined);
 });

@@ -29,8 +29,9 @@ const MIB = 1_048_576;
 const FEW_MIB = 1024;
 const TOO_FEW_MIB = 100;
 
+/** With PostgreSQL the service stores nothing in the folder. */
 async function checkDisk({ store }: Config): Promise<Check[]> {
-  if (!existsSync(store.dataDir)) return [];
+  if (store.databaseUrl !== undefined || !existsSync(store.dataDir)) return [];
   const { bavail, bsize } = await statfs(store.dataDir);
   const freeMib = Math.floor((bavail * bsize) / MIB);
   const found = `${freeMib} MiB are free in "${store.dataDir}"`;
