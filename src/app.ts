@@ -165,7 +165,8 @@ async function createAreas(config: Config, base: Base, mailer: Mailer | undefine
     log,
     metrics,
     cipher,
-    config: config.webhooks,
+    // A process that makes no deliveries does not need the authorities of their receivers.
+    config: parts.includes('webhooks') ? config.webhooks : { ...config.webhooks, caFile: undefined },
     baseUrl,
     requireScope: authorization.requireScope,
     owners: authorization.owners,
@@ -251,11 +252,11 @@ async function openOwnPorts(
   return own;
 }
 
-function serveHttp(
 function describeServer({ port, server }: OwnServer): NamedServer {
   return { name: port.name, url: server.url };
 }
 
+function serveHttp(
   config: Config,
   { log, metrics, world, tracing, store, http, countGarbage }: Base,
   { areas, own }: { readonly areas: readonly Area[]; readonly own: readonly OwnServer[] },
