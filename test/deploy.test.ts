@@ -5,11 +5,16 @@ import { once } from 'node:events';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
+import { waitUntil } from './support/basics/wait-until.ts';
 import { findMistakes, type Resource } from './support/deploy/kubernetes-schemas.ts';
+import { startProgram } from './support/programs/start-program.ts';
 import { listShellBlocks } from './support/rules/shell-blocks.ts';
+import { findReasonToSkip } from './support/store/engines.ts';
+import { createTestDatabase, startPostgresCluster } from './support/store/postgres-cluster.ts';
 
 /** Variables of the programs beside us. */
 const OTHERS = new Set(['PREDICTION_SERVER_URL', 'TRAINING_SERVER_URL']);
@@ -128,7 +133,7 @@ interface Move {
 function move(environment: Move): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-move-'));
   for (const name of ['kubectl', 'helm', 'sleep']) writeFileSync(join(folder, name), STAND_IN, { mode: 0o755 });
-  const [block] = listShellBlocks('docs/how-to/use-postgresql.md').filter(({ text }) => text.includes('kubectl'));
+  const [block] = listShellBlocks('docs/how-to/use-postgresql.md').filter((block) => block.text.includes('kubectl'));
   const env = { PATH: folder, keys_of_volume: 'first,second', complete_at: '.', ...environment };
   spawnSync('/bin/sh', ['-c', block?.text ?? ''], { env, timeout: 20_000 });
   const calls = readFileSync(join(folder, 'calls'), 'utf8').trimEnd().split('\n');
@@ -195,20 +200,37 @@ test('the commands of the guide share a volume, so they run as the user of the i
   );
 });
 
-test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', () => {
+/** Runs the health check of the image, with the Node of this test. */
+async function checkHealth(HTTP_PORT: string, imported = ''): Promise<{ code: number; stdout: string }> {
   const [, command = ''] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(readFileSync('deploy/Dockerfile', 'utf8')) ?? [];
   const [, ...argv] = JSON.parse(command) as string[];
   const show = 'globalThis.fetch = async (url) => ({ ok: console.log(url) === undefined })';
-  const ask = (HTTP_PORT: string) =>
-    execFileSync(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(show)}`, ...argv], {
-      env: { HTTP_PORT },
-      encoding: 'utf8',
-    });
-  assert.equal(ask(''), 'http://127.0.0.1:8080/readyz\n');
-  assert.equal(ask('9090'), 'http://127.0.0.1:9090/readyz\n');
+  assert.equal((await checkHealth('', show)).stdout, 'http://127.0.0.1:8080/healthz\n');
+  assert.equal((await checkHealth('9090', show)).stdout, 'http://127.0.0.1:9090/healthz\n');
+});
+
+test('the image is healthy while the database is away from a process that predicts, and unhealthy without the process', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const cluster = await startPostgresCluster();
+  const databaseUrl = await createTestDatabase(cluster.socketDir, 'health');
+  await using program = await startProgram({ DATABASE_URL: databaseUrl, PARTS: 'prediction' });
+  const { port } = new URL(program.httpUrl);
+  await cluster.stop();
+  await waitUntil(async () => (await fetch(`${program.httpUrl}/readyz`)).status === 503);
+  assert.equal((await checkHealth(port)).code, 0);
+  await program.kill();
+  assert.equal((await checkHealth(port)).code, 1);
 });
 
 test('a variable that is not a setting is found', () => {
   assert.deepEqual(findUnknown('- { name: LLM_D_PROT, value: "8000" }'), ['LLM_D_PROT']);
   assert.ok(manifests.length >= 3);
 });
+  const options = ['--import', `data:text/javascript,${encodeURIComponent(imported)}`, ...argv];
+  const child = spawn(process.execPath, options, { env: { HTTP_PORT }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  return { code: code as number, stdout };
+}
+
+test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', async () => {
