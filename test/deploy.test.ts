@@ -188,6 +188,25 @@ test('each `kubectl wait` of the guides says how long: without that it takes 30 
   );
 });
 
+test('the guide makes the secrets of Compose once, in the file that each start reads', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-compose-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, 'deploy'));
+  const [block] = listShellBlocks('docs/how-to/install-with-docker.md').filter((one) => one.text.includes('.env'));
+  const [line = ''] = block?.text.split('\n') ?? [];
+  const file = join(folder, 'deploy', '.env');
+  const makeSecrets = () => {
+    assert.equal(spawnSync('/bin/sh', ['-c', line], { cwd: folder }).status, 0);
+    return readFileSync(file, 'utf8');
+  };
+  const made = makeSecrets();
+  assert.match(made, /^SECRET_KEYS=[\w+/]{43}=\nPOSTGRES_PASSWORD=[0-9a-f]{32}\n$/);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(makeSecrets(), made);
+  const asked = [...readFileSync('deploy/compose.yaml', 'utf8').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+  assert.deepEqual(new Set(asked), new Set(['SECRET_KEYS', 'POSTGRES_PASSWORD']));
+});
+
 test('the commands of the guide share a volume, so they run as the user of the image', () => {
   const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
   const commands = [...guide.matchAll(/^docker run (?:.*\\\n)*.*$/gm)].map(([command]) => command);
@@ -204,6 +223,13 @@ test('the commands of the guide share a volume, so they run as the user of the i
 async function checkHealth(HTTP_PORT: string, imported = ''): Promise<{ code: number; stdout: string }> {
   const [, command = ''] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(readFileSync('deploy/Dockerfile', 'utf8')) ?? [];
   const [, ...argv] = JSON.parse(command) as string[];
+  const options = ['--import', `data:text/javascript,${encodeURIComponent(imported)}`, ...argv];
+  const child = spawn(process.execPath, options, { env: { HTTP_PORT }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  return { code: code as number, stdout };
+}
+
+test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', async () => {
   const show = 'globalThis.fetch = async (url) => ({ ok: console.log(url) === undefined })';
   assert.equal((await checkHealth('', show)).stdout, 'http://127.0.0.1:8080/healthz\n');
   assert.equal((await checkHealth('9090', show)).stdout, 'http://127.0.0.1:9090/healthz\n');
@@ -227,10 +253,3 @@ test('a variable that is not a setting is found', () => {
   assert.deepEqual(findUnknown('- { name: LLM_D_PROT, value: "8000" }'), ['LLM_D_PROT']);
   assert.ok(manifests.length >= 3);
 });
-  const options = ['--import', `data:text/javascript,${encodeURIComponent(imported)}`, ...argv];
-  const child = spawn(process.execPath, options, { env: { HTTP_PORT }, stdio: ['ignore', 'pipe', 'inherit'] });
-  const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  return { code: code as number, stdout };
-}
-
-test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', async () => {
