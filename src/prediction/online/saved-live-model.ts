@@ -6,6 +6,7 @@
 
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { numberOfPodType } from '../schema/pod-type.ts';
+import type { SavedPriors } from './early-physics.ts';
 import type { SavedExperts } from './expert-weights.ts';
 import { NO_CORRECTIONS, type SavedQuantiles } from './intervals/conformal.ts';
 import type { RecentRow, RecentRows } from './recent-rows.ts';
@@ -15,6 +16,8 @@ import type { TargetPredictor } from './target-predictor.ts';
 export interface SavedLiveModel {
   /** The version whose residuals are saved; older releases did not write it. */
   readonly version?: string;
+  /** The means of targets without a training are relative to these. Older releases did not write them. */
+  readonly priors?: SavedPriors;
   readonly podTypes: readonly string[];
   /** The means of residuals, of the pod types and of all together (`ResidualTracker.save`). */
   readonly state: SavedResiduals;
