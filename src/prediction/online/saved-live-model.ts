@@ -158,10 +158,11 @@ export function* listServerMeans(
 
 /** Every pod type that was saved must be registered by now. Slots that are not open are left out. */
 export function restoreLiveModel(saved: SavedLiveModel, state: LiveModelState): void {
-  const { tracker, recent, slots } = state;
+  const { podTypes, tracker, recent, slots } = state;
   const { servers } = tracker;
   const readRows = createRowReader(state);
-  tracker.restore(saved.state);
+  // Means have the numbers that pod types had in the process that saved. 0 stands for all without a number.
+  tracker.restore(saved.state, [0, ...saved.podTypes.map((name) => numberOfPodType(podTypes, name) || undefined)]);
   for (const { podType, ttft, tpot } of saved.slots) {
     restoreTarget(slots.get(podType)?.ttft, ttft);
     restoreTarget(slots.get(podType)?.tpot, tpot);
