@@ -127,10 +127,12 @@ function saveServerTarget({ weights, intervals }: TargetPredictor, server: numbe
 }
 
 function* saveServers(state: LiveModelState, older: readonly RecentRow[]): Generator<SavedServer> {
-  const rowsOf = Map.groupBy(older, ({ key }) => key.server);
+  // Not by number: between two steps, that of a forgotten server may be given to another one.
+  const rowsOf = Map.groupBy(older, ({ key }) => key.address);
   for (const { server, ...means } of listServerMeans(state.tracker)) {
     const slots = saveSlots(state, (target) => saveServerTarget(target, server));
-    yield { ...means, slots, rows: saveServerRows(rowsOf.get(server) ?? []) };
+    const rows = rowsOf.get(state.tracker.servers.addressOf(server)) ?? [];
+    yield { ...means, slots, rows: saveServerRows(rows) };
   }
 }
 
