@@ -108,7 +108,10 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     reweigh: () => reweighServers(live),
     countPending: () => pending.count(),
-    findBase: (name) => groups.find(name)?.base,
+    findBase(name) {
+      followSwap([name.target]);
+      return groups.find(name)?.base;
+    },
     close: () => groups.close(),
   };
 }
