@@ -203,7 +203,10 @@ function createRowReader({ podTypes, tracker: { servers } }: LiveModelState) {
 function replaceRestored(recent: RecentRows, restored: readonly RecentRow[]): void {
   const own = recent.list().filter(({ isRestored }) => !isRestored);
   const known = new Set(own.map(describeRow));
-  recent.replace([...restored.filter((row) => !known.has(describeRow(row))), ...own]);
+  const times = new Set(own.map(({ observedMs }) => observedMs));
+  // Texts of thousands of rows would take most of the time of a restore.
+  const isKnown = (row: RecentRow): boolean => times.has(row.observedMs) && known.has(describeRow(row));
+  recent.replace([...restored.filter((row) => !isKnown(row)), ...own]);
 }
 
 function describeRow({ key, podType, metrics, target, observedMs }: RecentRow): string {
