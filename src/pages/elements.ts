@@ -2,6 +2,7 @@
 import { html } from 'hono/html';
 import { type Labels, nameByLabel } from './field-labels.ts';
 import type { Html } from './layout.ts';
+import { ZONE_FIELD } from './locale.ts';
 import type { FrameTexts } from './texts.ts';
 
 /** The error of a form, and the field that has it. */
@@ -170,3 +171,8 @@ export function renderBadge(name: string): Html {
   const [first] = new Intl.Segmenter().segment(name.trim());
   return html`<span class="who" aria-hidden="true">${first?.segment.toUpperCase() ?? '?'}</span>`;
 }
+/** Goes into every form with a time: the time is read in the zone that the label of its field names. */
+export function renderZone({ format }: FrameTexts): Html[] {
+  return renderHidden({ [ZONE_FIELD]: format.timeZone });
+}
+

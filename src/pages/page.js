@@ -77,6 +77,13 @@ function showParts(main, html) {
 /** A page that cannot be followed asks again, each time after a longer wait. The browser itself asks again only when a connection breaks. */
 const FIRST_WAIT_MS = 3000;
 const LONGEST_WAIT_MS = 300_000;
+/** The parts come in the time zone in which the page was shown: its labels stay, and name that one. */
+function addressOf(main) {
+  const address = new URL(location.href);
+  address.searchParams.set('zone', main.dataset.zone);
+  return address;
+}
+
 
 function follow(main) {
   let source;
@@ -94,7 +101,7 @@ function follow(main) {
   };
   const start = () => {
     if (source !== undefined || document.hidden) return;
-    source = new EventSource(location.href);
+    source = new EventSource(addressOf(main));
     source.addEventListener('page', ({ data }) => {
       waitMs = FIRST_WAIT_MS;
       setMark(true);

@@ -10,7 +10,7 @@ import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
 import { type LiveStreams, respondEnd } from './live-streams.ts';
-import { readLocale } from './locale.ts';
+import { preferTimeZone, readLocale } from './locale.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { readForm } from './page-routes.ts';
@@ -127,6 +127,7 @@ export function createSignedInPages<V extends SignedInUser>(
         guard.checkForm(c, form);
         const request = openRequest(c, session);
         const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });
+        preferTimeZone(c, form);
         return handle({ ...request, show, form });
       });
   return {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addUser, openAs, servePages } from '../../../test/support/pages/page-service.ts';
+import { formatsOf } from '../../language/formats.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 
 const PEOPLE = '/admin/users';
@@ -67,7 +68,26 @@ test('an export of the audit log with a filter that cannot be leads to the page,
   const client = await openAs(service, 'root');
   for (const filter of ['kind=nonsense', 'user=unknown-person', 'since=never']) {
     const answer = await client.get(`/admin/activity/export?${filter}`);
-    assert.deepEqual([answer.status, answer.location], [303, `/admin/activity?${filter}`]);
+    const zone = filter.startsWith('since') ? '&zone=UTC' : '';
+    assert.deepEqual([answer.status, answer.location], [303, `/admin/activity?${filter}${zone}`]);
     assert.equal((await client.get(answer.location ?? '')).status, 422);
   }
+});
+
+test('the audit log reads times in the zone that its labels name, on every page of it and in its export', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  const berlin = formatsOf({ language: 'en', timeZone: 'Europe/Berlin' });
+  const since = berlin.minute(service.world.nowMs() - 600_000).replace(' ', 'T');
+  client.jar.set('trivet_time_zone', 'Europe/Berlin');
+  assert.match((await client.get('/admin/activity')).body, /name="zone" value="Europe\/Berlin"/);
+  client.jar.set('trivet_time_zone', 'America/New_York');
+  const query = new URLSearchParams({ kind: 'sign_in', since, zone: 'Europe/Berlin' }).toString();
+  const { body } = await client.get(`/admin/activity?${query}`);
+  assert.match(body, /Since \(Europe\/Berlin\)/);
+  assert.match(body, /<li class="item">[\s\S]*GMT\+[12]</);
+  const [, path = ''] = /href="(\/admin\/activity\/export[^"]*format=csv)"/.exec(body) ?? [];
+  const { body: csv } = await client.get(path.replaceAll('&amp;', '&'));
+  assert.equal(csv.trimEnd().split('\r\n').length, 2);
 });

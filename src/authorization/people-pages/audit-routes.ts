@@ -24,7 +24,8 @@ export function addAuditRoutes({ context, page }: AccountPages): void {
   page(`${AUDIT}/export`, async (request) => {
     checkAdmin(request);
     const { c } = request;
-    const [messages, filter] = [readMessages(c), readFilter(c)];
+    const messages = readMessages(c);
+    const filter = readFilter(messages, c);
     // The page says what is wrong with the filter; a file that has begun could not.
     const { mistake } = await findPage(messages, context.store, { filter, before: undefined });
     if (mistake !== undefined) return c.redirect(AUDIT + formatAuditFilter(filter), 303);
@@ -52,16 +53,18 @@ async function* readAll(store: AccountPages['context']['store'], search: AuditSe
   }
 }
 
-function readFilter(c: Context<HttpEnv>): AuditFilter {
+function readFilter({ format }: Messages, c: Context<HttpEnv>): AuditFilter {
   const read = (name: string) => (c.req.query(name) ?? '').trim().slice(0, 100);
+  const [since, until] = [read('since'), read('until')];
   return {
     user: read('user'),
     by: read('by'),
     kind: read('kind'),
     repository: read('repository'),
     hook: read('hook'),
-    since: read('since'),
-    until: read('until'),
+    since,
+    until,
+    zone: since + until === '' ? '' : format.timeZone,
   };
 }
 
@@ -85,7 +88,7 @@ function toInstant({ format }: Messages, time: string): string {
 
 async function showAudit({ store }: AccountPages['context'], { c, show }: PageRequest): Promise<Response> {
   const messages = readMessages(c);
-  const filter = readFilter(c);
+  const filter = readFilter(messages, c);
   const { found, next, mistake } = await findPage(messages, store, { filter, before: c.req.query('before') });
   const logins = await findLogins(
     store,

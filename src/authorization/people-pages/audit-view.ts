@@ -1,6 +1,13 @@
 /** Renders the audit log and its filters. */
 import { html } from 'hono/html';
-import { type Mistake, renderField, renderFilterFold, renderMistake, renderSelect } from '../../pages/elements.ts';
+import {
+  type Mistake,
+  renderField,
+  renderFilterFold,
+  renderMistake,
+  renderSelect,
+  renderZone,
+} from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { type EventNames, renderEvent } from '../account-pages/activity-routes.ts';
 import { AUDIT_KINDS, type RecordedEvent } from '../accounts/audit-store.ts';
@@ -19,6 +26,8 @@ export interface AuditFilter {
   readonly since: string;
   readonly until: string;
 }
+  /** The zone of the two times; empty without them. */
+  readonly zone: string;
 
 export interface AuditView {
   readonly events: readonly RecordedEvent[];
@@ -68,5 +77,5 @@ ${renderField({ name: 'repository', label: labels.repository, value: filter.repo
 ${renderField({ name: 'hook', label: labels.hook, value: filter.hook, autocomplete: 'off', isOptional: true })}
 ${renderField({ name: 'since', label: labels.since, type: 'datetime-local', value: filter.since, isOptional: true })}
 ${renderField({ name: 'until', label: labels.until, type: 'datetime-local', value: filter.until, isOptional: true })}
-</div><button class="plain">${messages.users.find}</button></form>`;
+</div>${renderZone(messages)}<button class="plain">${messages.users.find}</button></form>`;
 }

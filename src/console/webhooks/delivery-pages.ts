@@ -9,6 +9,7 @@ import {
   renderMistake,
   renderSecond,
   renderSelect,
+  renderZone,
 } from '../../pages/elements.ts';
 import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
@@ -103,6 +104,12 @@ export interface LogFilter {
   readonly event: string;
   readonly since: string;
   readonly until: string;
+  /** The zone of the two times; empty without them. */
+  readonly zone: string;
+}
+
+function hasFilter(filter: LogFilter): boolean {
+  return Object.values(filter).some((value) => value !== '');
 }
 
 export interface LogView {
@@ -124,7 +131,7 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
   const t = texts.deliveries;
   const { repository, hook, filter, deliveries, nextBefore } = view;
   const hookPath = `${pathOfRepository(repository)}/${hook.id}`;
-  const isFiltered = Object.values(filter).some((value) => value !== '');
+  const isFiltered = hasFilter(filter);
   const log = `${hookPath}/deliveries`;
   const list =
     deliveries.length === 0
@@ -170,7 +177,7 @@ function renderFilter(
   const any = { value: '', label: t.any };
   const stateChoices = states.map((state) => ({ value: state, label: nameOf(t.states, state) }));
   const eventChoices = events.map((event) => ({ value: event, label: nameEvent(texts, event) }));
-  return html`<form method="get" action="${action}" class="card filter">
+  return html`<form method="get" action="${action}" class="card filter">${renderZone(texts)}
 ${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: filter.q, isOptional: true, autocomplete: 'off', mistake })}
 ${renderField({ name: 'status', label: t.status, hint: t.statusHint, value: filter.status, isOptional: true, autocomplete: 'off', mistake })}
 ${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state })}

@@ -31,7 +31,7 @@ async function showLog(admin: HookAdmin, request: PageRequest): Promise<Response
   const texts = readTexts(request.c);
   const { repository, hook } = await reachHook(admin, request);
   const view = await hook.describe();
-  const filter = readFilter(request);
+  const filter = readFilter(texts, request);
   const before = request.c.req.query('before') ?? '';
   const { deliveries, nextBefore, mistake } = await readPage(texts, hook, { ...filter, before });
   const content = renderLog(texts, {
@@ -64,15 +64,17 @@ async function sendAgain(admin: HookAdmin, submission: Submission): Promise<Resp
   );
 }
 
-function readFilter({ c }: PageRequest): LogFilter {
+function readFilter({ format }: ConsoleTexts, { c }: PageRequest): LogFilter {
   const read = (name: string) => c.req.query(name) ?? '';
   return {
     q: read('q').trim(),
+  const [since, until] = [read('since'), read('until')];
     status: read('status').trim(),
     state: read('state'),
     event: read('event'),
-    since: read('since'),
-    until: read('until'),
+    since,
+    until,
+    zone: since + until === '' ? '' : format.timeZone,
   };
 }
 
@@ -122,7 +124,7 @@ async function showDelivery(request: PageRequest, { repository, hook }: Reached,
     repository,
     hook: view,
     delivery,
-    filter: readFilter(request),
+    filter: readFilter(texts, request),
     isTest: request.c.req.query('done') === 'tested',
     done,
     mistake,

@@ -10,6 +10,7 @@ import {
   renderMoment,
   renderQuestion,
 } from '../../pages/elements.ts';
+  renderZone,
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
 import { renderColumns } from '../frame/time-chart.ts';
@@ -219,7 +220,7 @@ ${hook.password === '' ? '' : renderQuestion(texts, { label: t.removeKey, questi
 function renderReplay(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView, path: string): Html {
   const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="replay"><h2 id="replay">${t.replay}</h2><p class="soft">${t.replayLead}</p>
-<form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}
+<form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}${renderZone(texts)}
 ${renderField({ name: 'since', label: t.replaySince(texts.format.timeZone), type: 'datetime-local', mistake })}
 <button class="plain">${t.replaySubmit}</button></form></section>`;
 }
