@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { addUser, openAs, servePages } from '../../../test/support/pages/page-service.ts';
 import { formatsOf } from '../../language/formats.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
+import { MAX_READ } from '../administration/audit-operations.ts';
 
 const PEOPLE = '/admin/users';
 
@@ -90,4 +91,21 @@ test('the audit log reads times in the zone that its labels name, on every page 
   const [, path = ''] = /href="(\/admin\/activity\/export[^"]*format=csv)"/.exec(body) ?? [];
   const { body: csv } = await client.get(path.replaceAll('&amp;', '&'));
   assert.equal(csv.trimEnd().split('\r\n').length, 2);
+});
+
+test('a search that stops before it found a page of events says that older ones were not searched, and goes on from there', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  const newerMs = service.world.nowMs() + 1000;
+  const events = Array.from({ length: MAX_READ }, (_, at) => auditStatement({ kind: 'hook_changed' }, newerMs + at));
+  for (let at = 0; at < events.length; at += 500) await service.store.writeAll(events.slice(at, at + 500));
+  const cut = (await client.get('/admin/activity?kind=sign_in')).body;
+  assert.match(cut, /No event fits among the 10,000 that were searched\. Older ones were not searched yet\./);
+  const [, next = '', label] = /<a class="button plain" href="([^"]+before=[^"]+)">([^<]+)</.exec(cut) ?? [];
+  assert.equal(label, 'Search older ones');
+  const found = (await client.get(next.replaceAll('&amp;', '&'))).body;
+  assert.equal(found.split('<li class="item">').length - 1, 1);
+  assert.doesNotMatch(found, /before=/);
+  assert.match((await client.get('/admin/activity?kind=user_disabled&user=root')).body, />No event fits\.</);
 });

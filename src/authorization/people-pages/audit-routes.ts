@@ -96,7 +96,14 @@ async function showAudit({ store }: AccountPages['context'], { c, show }: PageRe
   );
   const names = { logins, applications: await findApplicationNames(store, found) };
   const more = next === null ? undefined : AUDIT + formatAuditFilter(filter, { before: next });
-  const content = renderAudit(messages, { events: found, names, filter, next: more, mistake });
+  const content = renderAudit(messages, {
+    events: found,
+    names,
+    filter,
+    next: more,
+    isCut: next !== null && found.length < PAGE_SIZE,
+    mistake,
+  });
   return show({ title: messages.activity.allTitle, here: AUDIT, content }, { status: mistake ? 422 : 200 });
 }
 

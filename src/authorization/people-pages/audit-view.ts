@@ -11,6 +11,7 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { type EventNames, renderEvent } from '../account-pages/activity-routes.ts';
 import { AUDIT_KINDS, type RecordedEvent } from '../accounts/audit-store.ts';
+import { MAX_READ } from '../administration/audit-operations.ts';
 import type { Messages } from '../messages/messages.ts';
 
 export const AUDIT = '/admin/activity';
@@ -25,9 +26,9 @@ export interface AuditFilter {
   readonly hook: string;
   readonly since: string;
   readonly until: string;
-}
   /** The zone of the two times; empty without them. */
   readonly zone: string;
+}
 
 export interface AuditView {
   readonly events: readonly RecordedEvent[];
@@ -35,6 +36,8 @@ export interface AuditView {
   readonly filter: AuditFilter;
   /** The address of the next page. */
   readonly next: string | undefined;
+  /** The search stopped before it found a page of events: the next page may have some. */
+  readonly isCut: boolean;
   readonly mistake: Mistake | undefined;
 }
 
@@ -44,12 +47,14 @@ export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<str
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
 }
 
-export function renderAudit(messages: Messages, { events, names, filter, next, mistake }: AuditView): Html {
+export function renderAudit(messages: Messages, view: AuditView): Html {
   const t = messages.activity;
+  const { events, names, filter, next, isCut, mistake } = view;
+  const none = isCut ? t.noneSearched(MAX_READ) : t.noneFits;
   return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake, labelsOf(messages))}
 ${renderFilterFold(messages, renderFilter(messages, filter), { isOpen: formatAuditFilter(filter) !== '' })}
-${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, names))}</ul>`}
-${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
+${events.length === 0 ? html`<p class="empty">${none}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, names))}</ul>`}
+${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${isCut ? t.searchOlder : t.more}</a></p>`}
 <p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
 }
 

@@ -135,7 +135,7 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
   const log = `${hookPath}/deliveries`;
   const list =
     deliveries.length === 0
-      ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>`
+      ? html`<p class="empty">${chooseEmpty(texts, view)}</p>`
       : renderDeliveryList(texts, deliveries, { hookPath, query: writeFilter(filter) });
   const newest = view.isContinued
     ? html`<a class="button plain" href="${log}${writeFilter(filter)}">${t.newest}</a>`
@@ -148,6 +148,12 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
 <div class="tight"><h1>${t.title} ${renderLiveMark(texts)}</h1><p class="soft">${t.lead}</p></div>${renderMistake(texts, view.mistake, labelsOfFilter(texts))}<div data-part="pause">${renderPause(texts, hook)}</div>
 ${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered }), { isOpen: isFiltered || view.mistake !== undefined })}
 <div data-part="log" class="stack">${list}<p class="row">${newest}${older}</p></div>`;
+}
+
+/** A search stops before the end of a long log. */
+function chooseEmpty({ deliveries: t }: ConsoleTexts, { filter, nextBefore }: LogView): string {
+  if (nextBefore !== undefined) return t.noneSearched;
+  return hasFilter(filter) ? t.none : t.noneYet;
 }
 
 /** The filter as the query of an address; empty without a filter. */
