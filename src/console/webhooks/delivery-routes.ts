@@ -13,6 +13,7 @@ import { deliveryTexts } from '../texts/delivery-texts.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
 import { pathOfHook } from './hook-pages.ts';
+import { searchDeliveries } from './delivery-search.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
 import type { DeliveryPage, HookAdmin } from './hook-views.ts';
 import { WEBHOOKS } from './repository-routes.ts';
@@ -67,8 +68,8 @@ async function sendAgain(admin: HookAdmin, submission: Submission): Promise<Resp
 function readFilter({ format }: ConsoleTexts, { c }: PageRequest): LogFilter {
   const read = (name: string) => c.req.query(name) ?? '';
   return {
-    q: read('q').trim(),
   const [since, until] = [read('since'), read('until')];
+    q: read('q').trim(),
     status: read('status').trim(),
     state: read('state'),
     event: read('event'),
@@ -76,17 +77,6 @@ function readFilter({ format }: ConsoleTexts, { c }: PageRequest): LogFilter {
     until,
     zone: since + until === '' ? '' : format.timeZone,
   };
-}
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Issues have small numbers. */
-const DELIVERY_NUMBER = /^\d{10,16}$/;
-
-/** The search field finds a delivery by the id that its receiver got, by its own id, and by the subject of its event. */
-function readSearch(text: string): Record<string, string> {
-  if (UUID.test(text)) return { uuid: text };
-  if (DELIVERY_NUMBER.test(text)) return { id: text };
-  return { subject: /^\d+$/.test(text) ? `#${text}` : text };
 }
 
 /** An invalid filter is explained on the page, above an empty list. */
@@ -97,8 +87,7 @@ async function readPage(
 ): Promise<DeliveryPage & { readonly mistake?: Mistake }> {
   const times = { since: toUtcTime(texts, since), until: toUtcTime(texts, until) };
   try {
-    return await hook.listDeliveries({
-      ...readSearch(q),
+    return await searchDeliveries(hook, q, {
       status_code: status,
       state,
       event,
