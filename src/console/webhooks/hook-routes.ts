@@ -68,7 +68,8 @@ function addList({ page, longForm }: SignedInPages, { admin, createKey }: HookRo
   longForm(REPOSITORY, async (submission) => {
     const texts = readTexts(submission.c);
     const opened = await openRepository(admin, submission);
-    const values = readHookValues(submission.form);
+    const sent = readHookValues(submission.form);
+    const values = { ...sent, key: sent.key || createKey() };
     return await tryForm(
       texts,
       async () => {
