@@ -24,6 +24,8 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
   /** Redirects to the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
+  /** Answers a form that came after the end of its session: the sign-in page says that nothing was saved, and leads back to the form. */
+  readonly refuseEndedSession: (c: Context<HttpEnv>) => Response;
   /** Answers a refusal: as a page, or with 303 to one for a form. */
   readonly respondRefusal: RespondPage;
   /** Lists what the navigation shows this person. */
@@ -121,13 +123,13 @@ export function createSignedInPages<V extends SignedInUser>(
     (path, handle) =>
       routes.post(path, async (c) => {
         const session = await guard.findSignedInUser(c);
-        if (session === undefined) return guard.askToSignIn(c, '/');
+        if (session === undefined) return guard.refuseEndedSession(c);
         const form = await readForm(c, maxBytes);
         checkLength(form);
         guard.checkForm(c, form);
+        preferTimeZone(c, form);
         const request = openRequest(c, session);
         const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });
-        preferTimeZone(c, form);
         return handle({ ...request, show, form });
       });
   return {

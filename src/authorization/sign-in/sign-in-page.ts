@@ -30,6 +30,8 @@ export interface SignInView {
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
+  /** A form was sent after the end of its session. */
+  readonly hasEnded: boolean;
   /** The person is signed in already. */
   readonly current?: CurrentSession | undefined;
   readonly canUsePasskeys: boolean;
@@ -44,7 +46,7 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${view.hasEnded ? html`<p class="notice warn" role="status">${t.sessionEnded}</p>` : ''}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
