@@ -109,3 +109,14 @@ test('a search that stops before it found a page of events says that older ones 
   assert.doesNotMatch(found, /before=/);
   assert.match((await client.get('/admin/activity?kind=user_disabled&user=root')).body, />No event fits\.</);
 });
+
+test('a filter that cannot be is marked at its field', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  for (const name of ['kind', 'since', 'hook']) {
+    const { body } = await client.get(`/admin/activity?${name}=nonsense`);
+    assert.match(body, new RegExp(`<(?:input|select) id="field-${name}"[^>]* aria-invalid="true" autofocus`));
+    assert.equal(body.match(/ autofocus/g)?.length, 1, name);
+  }
+});

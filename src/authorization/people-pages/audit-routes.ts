@@ -1,4 +1,5 @@
 /** Serves the audit log of all accounts for administrators, with filters and an export. */
+import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
@@ -125,6 +126,7 @@ async function findPage(
 function explain(messages: Messages, error: unknown): Mistake {
   // An address that a person has typed: a login that no person has, or what the schema refuses.
   if (isFailure(error) && error.code === 'not_found') return { message: messages.explain(toSentence(error.message)) };
-  if (error instanceof Error && error.name.endsWith('ZodError')) return { message: messages.activity.wrongFilter };
+  if (error instanceof z.ZodError)
+    return { message: messages.activity.wrongFilter, field: String(error.issues[0]?.path[0]) };
   throw error;
 }

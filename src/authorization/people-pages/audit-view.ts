@@ -52,7 +52,7 @@ export function renderAudit(messages: Messages, view: AuditView): Html {
   const { events, names, filter, next, isCut, mistake } = view;
   const none = isCut ? t.noneSearched(MAX_READ) : t.noneFits;
   return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(messages, mistake, labelsOf(messages))}
-${renderFilterFold(messages, renderFilter(messages, filter), { isOpen: formatAuditFilter(filter) !== '' })}
+${renderFilterFold(messages, renderFilter(messages, filter, mistake), { isOpen: formatAuditFilter(filter) !== '' })}
 ${events.length === 0 ? html`<p class="empty">${none}</p>` : html`<ul class="list">${events.map((event) => renderEvent(messages, event, names))}</ul>`}
 ${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${isCut ? t.searchOlder : t.more}</a></p>`}
 <p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
@@ -70,17 +70,17 @@ function labelsOf({ activity: t, format: { timeZone } }: Messages) {
   };
 }
 
-function renderFilter(messages: Messages, filter: AuditFilter): Html {
+function renderFilter(messages: Messages, filter: AuditFilter, mistake: Mistake | undefined): Html {
   const t = messages.activity;
   const labels = labelsOf(messages);
   const kinds = AUDIT_KINDS.map((value) => ({ value, label: messages.audit[value] }));
   return html`<form method="get" class="card stack"><div class="pair fields">
-${renderField({ name: 'user', label: labels.user, value: filter.user, autocomplete: 'off', isOptional: true })}
-${renderField({ name: 'by', label: labels.by, value: filter.by, autocomplete: 'off', isOptional: true })}
-${renderSelect({ name: 'kind', label: labels.kind, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}
-${renderField({ name: 'repository', label: labels.repository, value: filter.repository, autocomplete: 'off', isOptional: true })}
-${renderField({ name: 'hook', label: labels.hook, value: filter.hook, autocomplete: 'off', isOptional: true })}
-${renderField({ name: 'since', label: labels.since, type: 'datetime-local', value: filter.since, isOptional: true })}
-${renderField({ name: 'until', label: labels.until, type: 'datetime-local', value: filter.until, isOptional: true })}
+${renderField({ name: 'user', label: labels.user, value: filter.user, autocomplete: 'off', isOptional: true, mistake })}
+${renderField({ name: 'by', label: labels.by, value: filter.by, autocomplete: 'off', isOptional: true, mistake })}
+${renderSelect({ name: 'kind', label: labels.kind, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind, mistake })}
+${renderField({ name: 'repository', label: labels.repository, value: filter.repository, autocomplete: 'off', isOptional: true, mistake })}
+${renderField({ name: 'hook', label: labels.hook, value: filter.hook, autocomplete: 'off', isOptional: true, mistake })}
+${renderField({ name: 'since', label: labels.since, type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
+${renderField({ name: 'until', label: labels.until, type: 'datetime-local', value: filter.until, isOptional: true, mistake })}
 </div>${renderZone(messages)}<button class="plain">${messages.users.find}</button></form>`;
 }

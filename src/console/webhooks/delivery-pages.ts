@@ -165,8 +165,8 @@ export function writeFilter(filter: LogFilter, before?: number): string {
 
 function labelsOfFilter({ deliveries: t, format: { timeZone } }: ConsoleTexts): Labels {
   return {
-    status_code: t.status,
-    subject: t.search,
+    q: t.search,
+    status: t.status,
     state: t.state,
     event: t.event,
     since: t.since(timeZone),
@@ -186,8 +186,8 @@ function renderFilter(
   return html`<form method="get" action="${action}" class="card filter">${renderZone(texts)}
 ${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: filter.q, isOptional: true, autocomplete: 'off', mistake })}
 ${renderField({ name: 'status', label: t.status, hint: t.statusHint, value: filter.status, isOptional: true, autocomplete: 'off', mistake })}
-${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state })}
-${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event })}
+${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state, mistake })}
+${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event, mistake })}
 ${renderField({ name: 'since', label: t.since(texts.format.timeZone), type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
 ${renderField({ name: 'until', label: t.until(texts.format.timeZone), type: 'datetime-local', value: filter.until, isOptional: true, mistake })}
 <div class="row"><button class="plain">${t.filter}</button>${isFiltered ? html`<a href="${action}">${t.clear}</a>` : ''}</div></form>`;

@@ -1,5 +1,6 @@
 /** Serves the delivery log of a webhook, and sends deliveries again (redelivery). */
 import type { Mistake } from '../../pages/elements.ts';
+import { nameByLabel } from '../../pages/field-labels.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   type PageRequest,
@@ -12,8 +13,8 @@ import {
 import { deliveryTexts } from '../texts/delivery-texts.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
-import { pathOfHook } from './hook-pages.ts';
 import { searchDeliveries } from './delivery-search.ts';
+import { pathOfHook } from './hook-pages.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
 import type { DeliveryPage, HookAdmin } from './hook-views.ts';
 import { WEBHOOKS } from './repository-routes.ts';
@@ -67,8 +68,8 @@ async function sendAgain(admin: HookAdmin, submission: Submission): Promise<Resp
 
 function readFilter({ format }: ConsoleTexts, { c }: PageRequest): LogFilter {
   const read = (name: string) => c.req.query(name) ?? '';
-  return {
   const [since, until] = [read('since'), read('until')];
+  return {
     q: read('q').trim(),
     status: read('status').trim(),
     state: read('state'),
@@ -96,8 +97,17 @@ async function readPage(
       per_page: PAGE_SIZE,
     });
   } catch (error) {
-    return { deliveries: [], nextBefore: undefined, mistake: readMistake(texts, error) };
+    return { deliveries: [], nextBefore: undefined, mistake: nameField(texts, readMistake(texts, error)) };
   }
+}
+
+/** The API has other names for two fields. */
+function nameField({ deliveries: t }: ConsoleTexts, { message, field = '' }: Mistake): Mistake {
+  const names: Readonly<Record<string, string>> = { status_code: 'status', subject: 'q', id: 'q' };
+  return {
+    message: nameByLabel(message, { status_code: t.status, subject: t.search, id: t.search }),
+    field: names[field] ?? field,
+  };
 }
 
 async function showDelivery(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
