@@ -105,7 +105,9 @@ export interface HookPageView {
   /** The test events that can be sent. */
   readonly testEvents: readonly string[];
   readonly done: string | undefined;
-  readonly mistake: Mistake | undefined;
+  readonly mistake?: Mistake | undefined;
+  /** The form that was refused. */
+  readonly sent?: URLSearchParams | undefined;
   readonly csrfToken: string;
   /** Administrators alone may read the audit log. */
   readonly isAdmin: boolean;
@@ -132,13 +134,13 @@ ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYe
 ${renderSettings(texts, view)}${renderKey(texts, view, path)}${renderReplay(texts, view, path)}${renderDelete(texts, view, path)}`;
 }
 
-/** The choice of an event is there only if the webhook is subscribed to several. */
-function renderTest(texts: ConsoleTexts, { hook, testEvents, mistake, csrfToken }: HookPageView, path: string): Html {
 function labelsOf({ hooks: t, format }: ConsoleTexts, { testEvents }: HookPageView): Labels {
   const labels = { password: t.newKey, since: t.replaySince(format.timeZone), confirm: t.deleteConfirm };
   return testEvents.length === 1 ? labels : { ...labels, event: t.testEvent };
 }
 
+/** The choice of an event is there only if the webhook is subscribed to several. */
+function renderTest(texts: ConsoleTexts, { hook, testEvents, mistake, csrfToken }: HookPageView, path: string): Html {
   const t = texts.hooks;
   const options = testEvents.map((event) => {
     const label = event === 'notice' ? t.testNotice : nameEvent(texts, event);
@@ -224,11 +226,11 @@ ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocompl
 ${hook.password === '' ? '' : renderQuestion(texts, { label: t.removeKey, question: t.askRemoveKey, action: `${path}/remove-key`, csrfToken })}</section>`;
 }
 
-function renderReplay(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView, path: string): Html {
+function renderReplay(texts: ConsoleTexts, { mistake, sent, csrfToken }: HookPageView, path: string): Html {
   const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="replay"><h2 id="replay">${t.replay}</h2><p class="soft">${t.replayLead}</p>
 <form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}${renderZone(texts)}
-${renderField({ name: 'since', label: t.replaySince(texts.format.timeZone), type: 'datetime-local', mistake })}
+${renderField({ name: 'since', label: t.replaySince(texts.format.timeZone), type: 'datetime-local', value: sent?.get('since') ?? '', mistake })}
 <button class="plain">${t.replaySubmit}</button></form></section>`;
 }
 

@@ -31,6 +31,8 @@ test('a time is read in the zone that its label names, whatever zone the browser
   const [, zone = ''] = /action="[^"]*\/replay"[\s\S]*?name="zone" value="([^"]+)"/.exec(body) ?? [];
   const replay = (fields: Readonly<Record<string, string>>) =>
     client.post(`${path}/replay`, { csrf_token, since, ...fields });
+  const refused = await client.readRefusal(replay({ zone, since: `${since}Z1` }));
+  assert.match(refused.body, /Since \(Europe\/Berlin\)[\s\S]*?name="since"[^>]* value="[^"]*Z1"/, 'both are kept');
   assert.equal((await replay({ zone: 'Mars/Base' })).location, `${path}?replayed=0`, 'an unknown zone is not used');
   assert.equal((await replay({ zone })).location, `${path}?replayed=1`);
 
