@@ -110,6 +110,19 @@ test('a search that stops before it found a page of events says that older ones 
   assert.match((await client.get('/admin/activity?kind=user_disabled&user=root')).body, />No event fits\.</);
 });
 
+test('a repository with the longest path is found by its full name', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  const repository = `ada/${'d'.repeat(100)}`;
+  const event = { kind: 'hook_changed', details: { repository, hook: 1 } } as const;
+  await service.store.writeAll([auditStatement(event, service.world.nowMs())]);
+  const { body } = await client.get(`/admin/activity?repository=${repository}&hook=1`);
+  assert.equal(body.split('<li class="item">').length - 1, 1);
+  assert.ok(body.includes(`value="${repository}"`));
+  assert.equal((await client.get(`/admin/activity?user=${'x'.repeat(101)}`)).status, 422);
+});
+
 test('a filter that cannot be is marked at its field', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'root', true);

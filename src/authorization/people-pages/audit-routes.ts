@@ -55,7 +55,7 @@ async function* readAll(store: AccountPages['context']['store'], search: AuditSe
 }
 
 function readFilter({ format }: Messages, c: Context<HttpEnv>): AuditFilter {
-  const read = (name: string) => (c.req.query(name) ?? '').trim().slice(0, 100);
+  const read = (name: string) => (c.req.query(name) ?? '').trim();
   const [since, until] = [read('since'), read('until')];
   return {
     user: read('user'),
