@@ -30,10 +30,9 @@ function addPasswordButtons(root) {
     });
     button.setAttribute('aria-controls', input.id);
     button.setAttribute('aria-pressed', 'false');
-    const row = document.createElement('div');
-    row.className = 'shown-password';
-    input.replaceWith(row);
-    row.append(input, button);
+    // The field stays where it is: moved, it would lose the focus.
+    input.parentElement.classList.add('shown-password');
+    input.after(button);
     // Password managers know it as a password.
     input.form?.addEventListener('submit', () => {
       input.type = 'password';
@@ -77,13 +76,13 @@ function showParts(main, html) {
 /** A page that cannot be followed asks again, each time after a longer wait. The browser itself asks again only when a connection breaks. */
 const FIRST_WAIT_MS = 3000;
 const LONGEST_WAIT_MS = 300_000;
+
 /** The parts come in the time zone in which the page was shown: its labels stay, and name that one. */
 function addressOf(main) {
   const address = new URL(location.href);
   address.searchParams.set('zone', main.dataset.zone);
   return address;
 }
-
 
 function follow(main) {
   let source;

@@ -28,4 +28,29 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       assert.equal(await page.evaluate(IS_WIDE), false, path);
     }
   });
+
+  test('a password field keeps the focus and what was typed when the script comes late', async (t) => {
+    const service = await servePages(t);
+    await addUser(service, 'ada');
+    const page = await browser.openPage(t);
+    const { promise: asked, resolve: letGo } = Promise.withResolvers<void>();
+    await page.route(/-page\.js/, async (route) => {
+      await asked;
+      await route.continue();
+    });
+    await page.goto(`${service.url}/sign-in?login_hint=ada`, { waitUntil: 'commit' });
+    const password = page.locator('input[name=password]');
+    await password.focus();
+    await password.pressSequentially('correct');
+    letGo();
+    await page.getByRole('button', { name: 'Show' }).waitFor();
+    await page.keyboard.type(' horse');
+    assert.equal(await password.inputValue(), 'correct horse');
+    const [field, button] = await Promise.all([
+      password.boundingBox(),
+      page.getByRole('button', { name: 'Show' }).boundingBox(),
+    ]);
+    assert.ok(button!.x >= field!.x + field!.width, 'the button stands beside the field');
+    assert.ok(Math.abs(button!.y - field!.y) < 2 && Math.abs(button!.height - field!.height) < 2);
+  });
 });
