@@ -47,3 +47,9 @@ test('renderColumns() says the counts of a column under the pointer, and all of 
   const cells = [...table.matchAll(/<t[hd](?: [^>]*)?>([^<]*)</g)].map(([, text]) => text);
   assert.deepEqual(cells, ['Time (GMT+8)', 'succeeded', 'failed', '22:00', '1', '0', '20:00', '3', '1,200']);
 });
+
+test('the times below a chart have their zone', async () => {
+  const zoneOf = (chart: string) => /<div class="zone[^>]*>([^<]*)<\/div><div class="clocks/.exec(chart)?.[1];
+  assert.equal(zoneOf(await drawColumns('UTC')), 'UTC');
+  assert.equal(zoneOf(await drawColumns('Asia/Shanghai')), 'GMT+8');
+});

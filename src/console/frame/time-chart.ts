@@ -132,7 +132,7 @@ function renderChart(
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${drawMarks(chart)}${content}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
-<div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${renderLegend(chart)}</ul>${values}</figure>`;
+<div class="zone small soft" aria-hidden="true">${texts.format.zone(moments.at(-1) ?? 0)}</div><div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${renderLegend(chart)}</ul>${values}</figure>`;
 }
 
 function renderLegend({ series, marks = [] }: TimeChart): Html[] {
