@@ -1,5 +1,5 @@
 /** Lists the English messages of account pages and of administrators. */
-import { plural } from '../../language/plural.ts';
+import { formatCount, plural } from '../../language/plural.ts';
 
 export const accountMessages = {
   nav: {
@@ -230,6 +230,9 @@ export const accountMessages = {
     more: 'Older',
     none: 'Nothing happened yet.',
     noneFits: 'No event fits.',
+    noneSearched: (count: number) =>
+      `No event fits among the ${formatCount(count)} that were searched. Older ones were not searched yet.`,
+    searchOlder: 'Search older ones',
     account: 'Login of the account',
     by: 'Login of who did it',
     doneBy: (login: string) => `by ${login}`,

@@ -34,6 +34,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     wait: (seconds) =>
       `尝试次数过多。请在 ${seconds < 90 ? `${seconds} 秒` : `${Math.ceil(seconds / 60)} 分钟`}后重试。`,
     ended: '您已退出登录。',
+    sessionEnded: '您的会话已结束，因此您提交的内容没有保存。请登录后重新提交。',
     passwordChanged: '密码已修改。',
     passwordChosen: '密码已设置。请用它登录。',
   },

@@ -38,6 +38,7 @@ export const signInMessages = {
     wait: (seconds: number) =>
       `Too many attempts. Try again in ${seconds < 90 ? plural(seconds, 'second', 'seconds') : plural(Math.ceil(seconds / 60), 'minute', 'minutes')}.`,
     ended: 'You have signed out.',
+    sessionEnded: 'Your session had ended, so what you sent was not saved. Sign in, and send it again.',
     passwordChanged: 'Your password was changed.',
     passwordChosen: 'Your password is set. Sign in with it.',
   },

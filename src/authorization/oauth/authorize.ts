@@ -7,6 +7,7 @@
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
+import { findPathBack } from '../../pages/form-origin.ts';
 import { renderLeavePage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readForm, refuseHead } from '../../pages/page-routes.ts';
@@ -276,7 +277,8 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   }
   dependencies.signIn.checkForm(c, form);
   const session = await dependencies.signIn.currentSession(c);
-  if (session === undefined) return c.redirect('/sign-in', 303);
+  // The page of the request asks to sign in, and then for the decision again.
+  if (session === undefined) return c.redirect(findPathBack(c), 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = requireApplication(await findApplication(dependencies.store, request.clientId));
   checkRedirectUri(request.redirectUri, application);

@@ -10,7 +10,13 @@ import { shortRef } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import type { Hook } from '../hooks/hook.ts';
 import { type HookHold, readHold, readHookQueueStatus } from '../hooks/hook-status-store.ts';
-import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
+import {
+  integerParameter,
+  type Parameters,
+  parseId,
+  parseKnownParameters,
+  presetParameter,
+} from '../parameters/parameters.ts';
 import {
   type attemptJson,
   type deliveryDetailJson,
@@ -66,10 +72,10 @@ export const listParameters = z.object({
   before: integerParameter(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .openapi({ description: 'Only deliveries with a smaller id; the Link header has it for the next page.' }),
-  page: integerParameter(1, MAX_PAGE)
-    .default(1)
-    .openapi({ description: 'Shifts when deliveries are added meanwhile; `before` does not.' }),
-  per_page: integerParameter(1, 100).default(20),
+  page: presetParameter(1, MAX_PAGE, 1).openapi({
+    description: 'Shifts when deliveries are added meanwhile; `before` does not.',
+  }),
+  per_page: presetParameter(1, 100, 20),
 });
 export type DeliveryFilter = z.output<typeof listParameters>;
 
