@@ -15,7 +15,7 @@ interface Question {
   readonly text: string;
 }
 
-/** The longest name. The answer repeats the request, and takes as much memory until the client reads it. */
+/** The longest request. The answer repeats it, and takes as much memory until the client reads it. */
 const MAX_REQUEST_BYTES = 16_384;
 const FILE_BY_FILENAME = 3;
 const FILE_CONTAINING_SYMBOL = 4;
