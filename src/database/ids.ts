@@ -34,7 +34,7 @@ export interface IdRun {
 
 /** Makes the ids of a range in rising order, each once. */
 export interface IdMaker {
-  /** Returns up to `count` ids of that time, or later ones if those are used up or the clock went back; undefined at the end of the range. */
+  /** Returns up to `count` ids of that time, or later ones if those are used up or the clock went back; undefined at the range's end. */
   makeRun(nowMs: number, count: number): IdRun | undefined;
   /** The first millisecond for which no id was made. */
   readonly unusedFromMs: number;
