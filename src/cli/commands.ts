@@ -1,4 +1,4 @@
-/** Lists the commands, loads each when it is called, and passes functions of other areas to it. Subcommands and options are in each command's file. */
+/** Lists the commands, loads each when it is called, and passes it functions of other areas. Subcommands are in each command's file. */
 import { type Command, Help, type Option } from 'commander';
 import type { AuditChange } from '../operations/audit-change.ts';
 import type { OpenWebhooks } from '../webhooks/commands/open-webhooks.ts';

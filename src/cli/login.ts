@@ -95,7 +95,7 @@ async function askInBrowser(url: string, scope: string): Promise<Login> {
   return await pollForToken(endpoints.token, device.device_code, device);
 }
 
-/** The longest delay between polls after failures, in milliseconds. */
+/** The longest delay between polls after failures. */
 const LONGEST_WAIT_SECONDS = 60;
 
 /**

@@ -135,7 +135,7 @@ async function readToken(configFolder: string | undefined, url: string): Promise
   return isEnding(login, realWorld.nowMs()) ? await refreshToken(configFolder, url) : login.token;
 }
 
-/** Commands refresh one after the other, since a refresh token is valid once: a later command finds the tokens that the first one stored. */
+/** Commands refresh one after the other, since a refresh token is valid once: a later command finds the tokens of the first one. */
 async function refreshToken(configFolder: string | undefined, url: string): Promise<string> {
   using logins = await lockLogins(configFolder);
   const login = findLogin(await logins.read(), url);
@@ -156,7 +156,7 @@ function findLogin({ hosts }: Logins, url: string): Login {
   );
 }
 
-/** A token of the environment for this service has precedence over a login. */
+/** Explains a token of the environment that is for another service: one for this service would have been used. */
 function explainUnusedToken(): string {
   const { url, token } = readUserEnvironment();
   if (token === undefined || url === undefined) return '';

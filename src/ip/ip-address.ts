@@ -35,7 +35,7 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }
 
-/** The host in a URL for a server that listens at an address: `::1` → `[::1]`. A wildcard address becomes a loopback address. */
+/** The host in a URL for a server that listens at an address: `::1` → `[::1]`. A wildcard becomes `localhost`. */
 export function toUrlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost';
   return host.includes(':') ? `[${host}]` : host;

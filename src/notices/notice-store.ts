@@ -104,7 +104,7 @@ export function isDue(
   return sameStateAtMs <= moment.quietUntilMs || sameStateAtMs > moment.nowMs;
 }
 
-/** The tolerated clock difference: another process whose clock is ahead may have recorded the beginning of a later notice. */
+/** The tolerated clock difference: a process whose clock is ahead may have recorded when the trouble of a sent notice began. */
 const CLOCK_SKEW_MS = 2000;
 
 /** A notice that was sent before this time was about an earlier trouble. A beginning in the future was recorded with a wrong clock. */

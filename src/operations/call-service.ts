@@ -23,7 +23,7 @@ export function callService(service: Service, call: ServiceCall): Promise<unknow
   return callWithin(findTimeoutMs(call.operation), service, call);
 }
 
-/** Exported for its test. `limitMs` is how long it waits for the answer. */
+/** Exported for its test. `timeoutMs` is how long it waits for the answer. */
 export async function callWithin(timeoutMs: number, service: Service, call: ServiceCall): Promise<unknown> {
   const { operation } = call;
   const response = await ask(timeoutMs, service, call);

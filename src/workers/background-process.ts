@@ -21,7 +21,7 @@ export interface BackgroundProcess {
 
 /** The niceness, which gives a tenth of a contended processor: enough to finish, and the serving process takes it back at once. */
 const NICENESS = 10;
-/** How many bytes of its standard error are kept: enough to show why it ended. */
+/** How many characters of its standard error are kept: enough to show why it ended. */
 const KEPT_WORDS = 2000;
 
 type Outcome = { readonly answer: unknown } | { readonly error: unknown };
