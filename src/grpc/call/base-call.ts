@@ -170,7 +170,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#admission === undefined && this.dependencies.stream.connection.memory.callQueue.hasRoom;
   }
 
-  /** The kept bytes of the request; undefined while there are none. */
+  /** The kept bytes of the request; undefined before the first. */
   protected get request(): RequestBuffer | undefined {
     return this.#request;
   }

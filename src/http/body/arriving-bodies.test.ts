@@ -179,7 +179,7 @@ test('bodies that were answered leave their room to others', async () => {
 for (const [title, path, isChunked] of ways)
   test(`a body ${title} whose caller left before it was read is refused`, async () => {
     await withServer(async (url, held) => {
-      // So few bytes that the server has read them all, and notices at once that the caller leaves.
+      // The server has read all of these few bytes, and notices at once that the caller leaves.
       const socket = await beginBody(url, path.replace('length', 'held'), { isChunked, sent: '{' });
       await held.entered.promise;
       socket.destroy();
