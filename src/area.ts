@@ -21,7 +21,7 @@ export interface OwnPort {
   readonly name: string;
   /** The setting of the port. */
   readonly variable: string;
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
   /** The error style of refusals. */
   readonly errors: ReplyStyle;

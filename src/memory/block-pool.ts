@@ -62,7 +62,7 @@ export class BlockPool {
     return shelf;
   }
 
-  /** Drops a block of the size that was requested longest ago, as unused sizes would keep out others for good. False without such a block. */
+  /** Drops a block of the size that was requested longest ago, as unused sizes would keep out others. False without such a block. */
   #dropOlderThan({ lastTake }: Shelf): boolean {
     let oldest: Shelf | undefined;
     for (const shelf of this.#shelves.values())
