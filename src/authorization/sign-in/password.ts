@@ -12,12 +12,12 @@ const MAX_LENGTH = 256;
 /** The one queue of the process: it bounds how many threads and how much memory hashing takes. */
 const queue = createHashQueue();
 
-/** The command line is alone in its process. */
+/** The caller for a command, which has the queue of its process to itself. */
 const COMMAND: HashCaller = { key: 'command', isKnown: true };
 
 let hashes = 0;
 
-/** How many passwords this process has hashed, to keep or to compare: nothing else in it costs as much. */
+/** How many passwords this process has hashed, to store or to compare. Nothing else in it costs as much. */
 export function countHashes(): number {
   return hashes;
 }
@@ -36,7 +36,7 @@ export function checkNewPassword(password: string, owner: { readonly login: stri
 }
 
 function refuse(reason: string): Failure {
-  return new Failure('invalid', `Cannot take the password: ${reason}`, { field: 'password' });
+  return new Failure('invalid', `Cannot use the password: ${reason}`, { field: 'password' });
 }
 
 /** The same character may be typed in several ways; NFKC makes them one before hashing. */
@@ -44,7 +44,7 @@ function normalize(password: string): string {
   return password.normalize('NFKC');
 }
 
-/** Throws `unavailable` when the caller would have to wait for too many; so does `isPassword`. */
+/** Throws `unavailable` if the hash queue is full for the caller; so does `isPassword`. */
 export function hashPassword(password: string, caller: HashCaller = COMMAND): Promise<string> {
   return queue.run(caller, () => makeHash(password));
 }
@@ -54,7 +54,7 @@ function makeHash(password: string): Promise<string> {
   return hash(normalize(password), PARAMETERS);
 }
 
-/** Throws `unavailable` when there is no place for the caller, before anything is counted against it. */
+/** Throws `unavailable` if the hash queue is full for the caller. Call it before the attempt is counted. */
 export function checkHashPlace(caller: HashCaller): void {
   queue.check(caller);
 }
@@ -73,7 +73,7 @@ export async function isPassword(
   return matches && typeof passwordHash === 'string';
 }
 
-/** True for a hash made under other parameters than today's. */
+/** Whether the hash was made with other parameters than the present ones. */
 export function needsRehash(passwordHash: string): boolean {
   const made = parseOptions(passwordHash);
   return (
