@@ -13,7 +13,7 @@ import { keepPage, takePage } from './kept-page.ts';
 
 type ListSections = SessionGuard['listSections'];
 
-/** `listMore`: the sections of pages that others serve. */
+/** `listMore`: lists navigation sections of pages that other areas serve. */
 export function createSessionGuard(context: SignInContext, listMore: ListSections = () => []): SessionGuard<Session> {
   return {
     findSignedInUser: context.currentSession,
