@@ -17,7 +17,7 @@ const userSchema = z
     id: z.string(),
     login: z.string(),
     name: z.string(),
-    email: z.string().nullable().openapi({ description: 'Only an address that is verified' }),
+    email: z.string().nullable().openapi({ description: 'Only if it is verified; otherwise null' }),
     email_verified: z.boolean(),
     type: z.literal('User'),
     avatar_url: z.string(),
@@ -34,7 +34,7 @@ const userSchema = z
   })
   .openapi('User');
 
-/** How callers are recognized. */
+/** Authenticates callers. */
 export interface Guard {
   readonly verifyToken: VerifyToken;
   readonly requireScope: RequireScope;
@@ -74,8 +74,8 @@ async function answerUserRequest(
 }
 
 /**
- * What this service does not know of a person is empty, never absent: clients of GitCode read these fields. Nor
- * does an address lead nowhere: there are no public profiles and no followers here.
+ * A field that this service does not have is empty, never absent, because clients of GitCode read it. The URLs lead to pages
+ * that exist: there are no public profiles and no followers here.
  */
 function formatUser({ baseUrl, issuer }: ProtocolDependencies, user: User): z.infer<typeof userSchema> {
   return {
