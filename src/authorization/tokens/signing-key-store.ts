@@ -1,4 +1,4 @@
-/** Stores the keys that sign identity tokens, the private half encrypted, and decides for all processes when the next one is due. */
+/** Stores the keys that sign identity tokens, with encrypted private keys, and decides when all processes need the next one. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 
@@ -61,7 +61,7 @@ export interface NextKey {
   readonly nowMs: number;
 }
 
-/** Stores the key unless there is a fresh one: making a key takes long enough for another process to have made or replaced it. */
+/** Stores the key unless there is a fresh one: while this process made a key, another may have stored or replaced one. */
 export const insertKeyUnlessFresh: Procedure<NextKey, void> = procedure(
   import.meta.url,
   'insertKeyUnlessFresh',
@@ -76,7 +76,7 @@ export interface KeyReplacement {
   readonly audit: BoundStatement;
 }
 
-/** Stores the key in the place of all others, and returns their ids. Of two that do so at once, the later replaces the earlier. */
+/** Replaces all keys by this one, and returns their ids. Of two concurrent calls, the later one replaces the key of the earlier. */
 export const replaceAllKeys: Procedure<KeyReplacement, string[]> = procedure(
   import.meta.url,
   'replaceAllKeys',
