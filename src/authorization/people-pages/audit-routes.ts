@@ -25,7 +25,7 @@ export function addAuditRoutes({ context, page }: AccountPages): void {
     checkAdmin(request);
     const { c } = request;
     const [messages, filter] = [readMessages(c), readFilter(c)];
-    // The page says what is wrong with the filter; a file that has begun could not.
+    // Checks the filter first: a page can show the mistake, but a download that has begun cannot.
     const { mistake } = await findPage(messages, context.store, { filter, before: undefined });
     if (mistake !== undefined) return c.redirect(AUDIT + formatAuditFilter(filter), 303);
     const search = parseSearch(messages, filter, { limit: EXPORT_PAGE_SIZE });
@@ -65,7 +65,7 @@ function readFilter(c: Context<HttpEnv>): AuditFilter {
   };
 }
 
-/** Throws `invalid` for a kind or a time that cannot be. A time without a zone is in that of the reader, as the page shows times. */
+/** Throws a `ZodError` for an invalid kind or time. A time without a zone is in that of the reader, as the page shows times. */
 function parseSearch(
   messages: Messages,
   filter: AuditFilter,
@@ -113,7 +113,7 @@ async function findPage(
 }
 
 function explain(messages: Messages, error: unknown): Mistake {
-  // An address that a person has typed: a login that no person has, or what the schema refuses.
+  // The filter in the URL may be typed by hand: an unknown login, or values that the schema refuses.
   if (isFailure(error) && error.code === 'not_found') return { message: messages.explain(toSentence(error.message)) };
   if (error instanceof Error && error.name.endsWith('ZodError')) return { message: messages.activity.wrongFilter };
   throw error;

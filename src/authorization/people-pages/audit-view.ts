@@ -24,12 +24,12 @@ export interface AuditView {
   readonly events: readonly RecordedEvent[];
   readonly names: EventNames;
   readonly filter: AuditFilter;
-  /** The address of the next page. */
+  /** The URL of the next page. */
   readonly next: string | undefined;
   readonly mistake: Mistake | undefined;
 }
 
-/** The filter as a query, to stay in every address that goes on from it. */
+/** Formats the filter as a query string for the links of the page. */
 export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<string, string>> = {}): string {
   const given = Object.entries({ ...filter, ...more }).filter(([, value]) => value !== '');
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;

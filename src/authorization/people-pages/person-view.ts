@@ -9,7 +9,7 @@ import { PEOPLE, pathOfPerson } from './people-view.ts';
 
 export type ChangeName = keyof Messages['changes'];
 
-/** Lists what this administrator may do with this account now. */
+/** Lists the changes that this administrator can make to this account now. */
 export function listChanges(
   user: User,
   { administrator, hasTotp }: { readonly administrator: Pick<User, 'id'>; readonly hasTotp: boolean },
@@ -25,7 +25,7 @@ export function listChanges(
   ];
 }
 
-/** Whether the account is as the change would leave it, as after a second click. `seenEmail` is the address that the form showed. */
+/** Whether the change was made already, for example by a second click. `seenEmail` is the address that the form showed. */
 export function isMade(
   change: string | undefined,
   { user, hasTotp, seenEmail }: { readonly user: User; readonly hasTotp: boolean; readonly seenEmail: string },
@@ -47,7 +47,7 @@ export interface PersonView {
   readonly passkeys: number;
   readonly changes: readonly ChangeName[];
   readonly done: string | undefined;
-  /** Shown on the page that made it, and never again. */
+  /** A new link, shown this once. */
   readonly link: string | undefined;
   readonly isLinkSpent: boolean;
 }

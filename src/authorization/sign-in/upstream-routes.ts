@@ -29,7 +29,7 @@ import type { AuthenticatedPerson, UpstreamPerson, UpstreamProof, UpstreamProvid
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
 
-/** A sign-in under way at the provider. Its one-time token is the `state`, valid only in the browser that began. */
+/** A sign-in in progress at the provider. Its one-time token is the `state`, valid only in the browser that began. */
 interface UpstreamAttempt extends UpstreamProof {
   readonly returnTo: string;
   /** The fields with which a refused attempt leads back to the sign-in page; absent for a link. */
@@ -185,7 +185,7 @@ function chooseLogin({ login, email, name, profileError }: UpstreamPerson, { con
   throw new Failure('unavailable', `${config.name} does not answer at the moment`, {}, { cause: profileError });
 }
 
-/** The login itself, then with small numbers, then with random digits: of a common one, all small numbers may be taken. */
+/** Tries the login itself, then small numbers, then random digits: for a common login, all small numbers may be taken. */
 function varyLogin(world: World, login: string, attempt: number): string {
   if (attempt === 1) return login;
   const suffix = attempt <= NUMBERED_TRIES ? attempt : Buffer.from(world.randomBytes(4)).toString('hex');

@@ -1,5 +1,5 @@
 /**
- * Speaks with the upstream OpenID provider: code flow, PKCE, state, nonce. An upstream account signs in a person here
+ * Connects to the upstream OpenID provider as its client: code flow, PKCE, state, nonce. An upstream account signs in a person here
  * only by its stored link, never by email: the address may not belong to the account.
  */
 import {
@@ -97,7 +97,7 @@ function randomText(world: World): string {
   return Buffer.from(world.randomBytes(32)).toString('base64url');
 }
 
-/** Asks for the provider's metadata when first needed, and again after it failed. */
+/** Fetches the provider's metadata when it is first needed, and again after a failure. */
 function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
   const isPlain = config.issuer.startsWith('http:');
   let known: Promise<Configuration> | undefined;
@@ -117,8 +117,8 @@ function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
 
 /**
  * Fills in what the identity token leaves out: in the code flow, a provider answers `profile` and `email` at its userinfo
- * endpoint (OpenID Connect Core §5.4). An address counts only beside its own `email_verified`. A failure keeps no one out who
- * has an account here.
+ * endpoint (OpenID Connect Core §5.4). An address counts only with `email_verified` from the same source. A failure does not keep
+ * out a person who has an account here.
  */
 async function completePerson(
   configuration: Configuration,
@@ -145,7 +145,7 @@ function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
     subject,
     login: text('preferred_username') ?? text('nickname'),
     name: text('name'),
-    // What the profile page would refuse is no address, also when the provider has verified it.
+    // An address that the profile page would refuse is ignored, even if the provider has verified it.
     email: email !== undefined && claims.email_verified === true && isEmail(email) ? email : undefined,
   };
 }
