@@ -1,4 +1,4 @@
-/** Predict and ReportBatch over gRPC, with grpc-js. */
+/** Calls Predict and ReportBatch over gRPC, with grpc-js. */
 import { fileURLToPath } from 'node:url';
 import {
   type ChannelCredentials,

@@ -1,4 +1,4 @@
-/** Predict and ReportBatch over HTTP with `fetch`: no dependency. */
+/** Calls Predict and ReportBatch over HTTP with `fetch`, without a dependency. */
 import { readAnswer, readTaken } from './http-answers.ts';
 import type { Client, Event, ReportOptions } from './messages.ts';
 import { createReporter, type Failure } from './reporter.ts';

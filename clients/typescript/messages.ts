@@ -1,4 +1,4 @@
-/** The messages of prediction.v1 and observation.v1 in their JSON form, which proto-loader uses too. */
+/** Declares the messages of prediction.v1 and observation.v1 in their JSON form, which proto-loader uses too. */
 
 export interface Input {
   readonly inputId: number;

@@ -96,7 +96,7 @@ export const predictionSettings = {
   tracesHoldSeconds: setting({
     env: 'PREDICTION_TRACES_HOLD_SECONDS',
     about:
-      'How long after its start a request of a trace is learned, in seconds. Requests that take longer do not count as load of those that started after them.',
+      'How long after its start a request of a trace is learned, in seconds. Requests that take longer do not count as load of those that started after them. A span is rejected if its request ended longer ago than half of this time, and more than 10 s ago.',
     schema: integer(1, 3600),
     fallback: '120',
   }),

@@ -107,7 +107,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
         errors: 'problem',
         routes: createCapacityRoutes({ rule, ask: askCapacity }),
       },
-      { path: '/v1', errors: 'otlp', routes: createTraceRoutes({ rule, queue: spans, world, model: tracesModel }) },
+      { path: '/v1', errors: 'otlp', routes: createTraceRoutes({ rule, queue: spans, model: tracesModel }) },
       llmD.mount,
       ...mountOperations(
         implementModels({ store, world, auditChange, reader: createFileReader() }),

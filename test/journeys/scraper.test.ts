@@ -51,7 +51,7 @@ test('rows without a load take that of their server, and rows with one keep it',
   using busy = await startServer({ running: 100, waiting: 50, usage: 0.9 });
   using idle = await startServer({ running: 1, waiting: 0, usage: 0.01 });
   await using program = await startProgram({
-    PREDICTION_SCRAPE: `${busy.url},${idle.url}`,
+    PREDICTION_SCRAPE: `${busy.url},${idle.url},${busy.url}`,
     PREDICTION_SCRAPE_INTERVAL_MS: '50',
     PREDICTION_SCRAPE_STALE_MS: '500',
   });

@@ -36,8 +36,8 @@ function makeExport(spans: readonly object[]) {
 }
 
 /** `startTimeUnixNano` as a text: JSON writes 64 bits so, and protobufjs reads it. */
-function makeSpan(id: number, { ttft = 0.2, model = 'llama' } = {}) {
-  const startMs = Date.now() - 5000 + id;
+function makeSpan(id: number, { ttft = 0.2, model = 'llama', agoMs = 5000 } = {}) {
+  const startMs = Date.now() - agoMs + id;
   return {
     name: 'llm_request',
     kind: 2,
@@ -129,6 +129,17 @@ test('spans that cannot be learned from are a partial success, in the encoding o
   // A count of the store that was under way does not have it yet.
   await waitForCount(program, 'trivet_prediction_trace_requests_waiting', 1);
   assert.equal(await readCount(program, 'trivet_prediction_trace_requests_waiting'), 1);
+});
+
+test('spans of a server whose clock is wrong are a partial success, and others are learned', async () => {
+  await using program = await startProgram(ENVIRONMENT);
+  const spans = [makeSpan(1), makeSpan(2, { agoMs: -120_000 }), makeSpan(3, { agoMs: 600_000 })];
+  const body = JSON.stringify(makeExport(spans.map((span, id) => ({ ...span, ...ids(id) }))));
+  const answer = await post(program, body, JSON_TYPE);
+  const errorMessage = 'span 1: the request must not end more than 60 s ahead: check the clock of the server';
+  assert.deepEqual(await answer.json(), { partialSuccess: { rejectedSpans: '2', errorMessage } });
+  await waitForCount(program, 'trivet_prediction_trace_requests_total', 1);
+  assert.equal(await readCount(program, 'trivet_prediction_trace_requests_total'), 1);
 });
 
 test('spans of other programs are passed over', async () => {

@@ -1,3 +1,5 @@
+// Sets how the connection of a router notices silence, and how soon it connects again.
+
 package router
 
 import (

@@ -1,3 +1,5 @@
+// Builds the events of a request, from its dispatch to its end, and sends them.
+
 package router
 
 import (

@@ -1,3 +1,5 @@
+// Keeps what a router knows of its servers, and chooses one by the score of docs/how-to/route.md.
+
 package router
 
 import (

@@ -1,3 +1,5 @@
+// Counts what became of the events, and decides when a call is made again.
+
 package router
 
 import (

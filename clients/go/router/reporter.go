@@ -1,3 +1,5 @@
+// Sends events in batches from a goroutine of its own: routing never waits for it.
+
 package router
 
 import (

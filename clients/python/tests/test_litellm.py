@@ -23,9 +23,9 @@ def deployment(number):
     return {"model_name": "qwen3", "litellm_params": parameters, "model_info": {"id": f"server-{number}"}}
 
 
-def install(client, test):
+def install(client, test, *, also=()):
     litellm.callbacks.clear()
-    router = LiteLLMRouter([deployment(1), deployment(2)])
+    router = LiteLLMRouter([deployment(1), deployment(2), *also])
     trivet = Router(client, "qwen3-32b", reporter=Reporter(client, interval=0.01))
     test.addCleanup(trivet.close)
     TrivetStrategy(router, trivet).install()
@@ -55,6 +55,12 @@ class StrategyTest(unittest.TestCase):
         router, _ = install(fast(2), self)
         router.cooling_down.add("server-2")
         self.assertEqual(self.complete(router), "server-1")
+
+    def test_deployments_of_one_server_take_turns(self):
+        second = {**deployment(2), "model_info": {"id": "server-2-other-key"}}
+        router, _ = install(fast(2), self, also=[second])
+        chosen = [self.complete(router) for _ in range(20)]
+        self.assertEqual((chosen.count("server-2"), chosen.count("server-2-other-key")), (10, 10))
 
     def test_a_request_without_a_stream_and_one_that_failed_end_without_a_report(self):
         client = fast(2)

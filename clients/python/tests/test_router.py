@@ -86,6 +86,20 @@ class RouterTest(unittest.TestCase):
         router.close()
         self.assertEqual([kind for event in client.events for kind in event], ["dispatched", "firstToken"])
 
+    def test_an_answer_without_a_first_token_ends_without_a_time(self):
+        client = Recorder({"10.0.0.1": 10.0})
+        router = create_router(client, self)
+        choice = router.choose(1000, POOL[:1])
+        choice.dispatched()
+        choice.finished(10)
+        router.choose(1000, POOL[:1])
+        self.assertEqual(client.asked[1][0].num_request_running, 0)
+        choice = router.choose(1000, POOL[:1])
+        choice.finished(11, elapsed=0.5)
+        router.close()
+        self.assertEqual([kind for event in client.events for kind in event], ["dispatched", "finished"])
+        self.assertEqual(client.events[1]["finished"]["tpotMillis"], 50.0)
+
     def test_asks_about_each_server_loaded_and_idle_with_what_it_has_sent_itself(self):
         client = Recorder({"10.0.0.1": 10.0})
         router = create_router(client, self)

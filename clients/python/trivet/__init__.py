@@ -1,4 +1,4 @@
-"""Choose an LLM server by predicted latency, and report what then happened. Needs the standard library only."""
+"""Chooses an LLM server by predicted latency, and reports what then happened. Needs the standard library only."""
 
 from .client import Client, TrivetError
 from .load import Candidate

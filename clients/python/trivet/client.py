@@ -1,4 +1,4 @@
-"""Predict and ReportBatch over HTTP, with the standard library."""
+"""Calls Predict and ReportBatch over HTTP, with the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same client over gRPC, with grpcio and the messages that protoc generates from the project's proto folder."""
+"""Calls Predict and ReportBatch over gRPC, with grpcio and the messages that protoc generates from the proto folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A routing strategy for LiteLLM: `TrivetStrategy(router, Router(Client(), "qwen3-32b")).install()`.
+"""Routes calls of LiteLLM as a custom strategy: `TrivetStrategy(router, Router(Client(), "qwen3-32b")).install()`.
 
 It is built on the interfaces that LiteLLM documents: `CustomRoutingStrategyBase` with
 `Router.set_custom_routing_strategy()`, and `CustomLogger`, which learns when a request ends.
@@ -26,7 +26,7 @@ _METADATA_NAMES = ("litellm_metadata", "metadata")
 class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
     """Chooses a healthy deployment of the requested model by predicted latency.
 
-    `server_of` names the server of a deployment, by default its `api_base`; deployments of one server share its load.
+    `server_of` names the server of a deployment, by default its `api_base`; deployments of one server share its load, and take turns.
     `count_tokens` gives the length of a prompt, by default a quarter of its characters.
     Whatever fails, the strategy that the LiteLLM router was made with chooses.
     """
@@ -44,6 +44,8 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
         self._trivet = trivet
         self._server_of = server_of if server_of is not None else _api_base
         self._count_tokens = count_tokens if count_tokens is not None else estimate_tokens
+        # How many requests each server got.
+        self._turns: Dict[str, int] = {}
         # The methods that install() replaces.
         self._choose_otherwise = router.get_available_deployment
         self._choose_otherwise_async = router.async_get_available_deployment
@@ -85,11 +87,19 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
         return self._choose_otherwise(model, *args, **kwargs)
 
     async def _choose(self, healthy: List[Dict[str, Any]], request: Dict[str, Any]) -> Dict[str, Any]:
-        by_server = {self._server_of(deployment): deployment for deployment in healthy}
+        by_server: Dict[str, List[Dict[str, Any]]] = {}
+        for deployment in healthy:
+            by_server.setdefault(self._server_of(deployment), []).append(deployment)
         prompt = request["messages"] if request["messages"] is not None else request["input"]
         choice = await self._trivet.choose_async(self._count_tokens(prompt), list(by_server))
         self.logger.follow(choice, request["request_kwargs"])
-        return by_server[choice.address]
+        return self._take_turn(choice.address, by_server[choice.address])
+
+    def _take_turn(self, server: str, deployments: List[Dict[str, Any]]) -> Dict[str, Any]:
+        """Spreads requests over deployments of one server, which may have limits of their own."""
+        turn = self._turns.get(server, 0)
+        self._turns[server] = turn + 1
+        return deployments[turn % len(deployments)]
 
 
 class TrivetLogger(CustomLogger):  # type: ignore[misc]

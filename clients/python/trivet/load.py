@@ -1,4 +1,4 @@
-"""What a router knows of its servers, and the score of docs/how-to/route.md."""
+"""Keeps what a router knows of its servers, and computes the score of docs/how-to/route.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of prediction.v1 and observation.v1 as values, and as the JSON of proto3."""
+"""Declares the messages of prediction.v1 and observation.v1 as values, and as the JSON of proto3."""
 
 from __future__ import annotations
 

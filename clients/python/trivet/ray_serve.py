@@ -1,4 +1,4 @@
-"""A request router for Ray Serve LLM, and the measurement of its replicas.
+"""Routes requests of Ray Serve LLM, and measures its replicas.
 
 The router asks for predictions, ranks the replicas and reports each dispatch. A replica reports when its first token and
 its end came, under the same request id (`time_stream`): the service joins the events of several processes.

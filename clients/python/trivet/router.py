@@ -183,7 +183,7 @@ class Choice:
         #: When the request was sent, in seconds since the epoch.
         self.started_at = time.time()
         self._started_at = time.monotonic()
-        self._first_token_at = 0.0
+        self._first_token_at: Optional[float] = None
 
     def dispatched(self) -> None:
         """Reports the dispatch, once. Without this call first_token() reports it, so that a request that fails is not reported."""
@@ -195,15 +195,21 @@ class Choice:
 
     def first_token(self, ttft: Optional[float] = None) -> None:
         """Reports the dispatch unless dispatched() did, and the time from it to the first token: `ttft` seconds, or the time until now."""
-        self._first_token_at = time.monotonic()
-        seconds = self._first_token_at - self._started_at if ttft is None else ttft
+        now = time.monotonic()
+        self._first_token_at = now
+        seconds = now - self._started_at if ttft is None else ttft
         self.dispatched()
         self._router.reporter.send([messages.first_token(self.request_id, seconds)])
 
     def finished(self, output_tokens: int, elapsed: Optional[float] = None) -> None:
-        """Reports the end of the answer, `elapsed` seconds after its first token, or now."""
-        seconds = time.monotonic() - self._first_token_at if elapsed is None else elapsed
-        if self._end(output_tokens):
+        """Reports the end of the answer, `elapsed` seconds after its first token, or now.
+
+        Without `elapsed` and without first_token(), as of an answer that was not streamed, the request ends without a report: nothing
+        tells the time of its tokens.
+        """
+        first_token_at = self._first_token_at
+        seconds = time.monotonic() - first_token_at if elapsed is None and first_token_at is not None else elapsed
+        if self._end(output_tokens) and seconds is not None:
             self._router.reporter.send([messages.finished(self.request_id, seconds, output_tokens)])
 
     def failed(self) -> None:

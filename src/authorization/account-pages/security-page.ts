@@ -43,8 +43,8 @@ ${renderPassword(messages, view)}${renderTotp(messages, view)}${view.canUsePassk
 }
 
 function labelsOf({ security: t }: Messages): Labels {
-  const { current, fresh: password, proveFirst, passkeyName: name } = t;
-  return { current, password, recovery_password: proveFirst, totp_password: proveFirst, name };
+  const { current, fresh: password, proveFirst } = t;
+  return { current, password, recovery_password: proveFirst, totp_password: proveFirst };
 }
 
 function mistakeOf({ mistake }: SecurityView, form: SecurityForm): Mistake | undefined {

@@ -71,7 +71,13 @@ export async function showSecurity(
       name: context.upstream.config.name,
       account: accounts.find((account) => account.issuer === context.upstream?.config.issuer),
     },
-    done: findDone(c, { changed: t.changed, totp_stopped: t.totpStopped, linked: t.linked, saved: t.saved }),
+    done: findDone(c, {
+      changed: t.changed,
+      totp_stopped: t.totpStopped,
+      linked: t.linked,
+      not_linked: t.notLinked,
+      saved: t.saved,
+    }),
     mistake,
   });
   return show(

@@ -7,8 +7,10 @@ import {
   renderCsrf,
   renderDone,
   renderField,
+  renderGroup,
   renderMistake,
   renderQuestion,
+  renderSelect,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { ifThere, readField, toMistake } from '../../pages/page-routes.ts';
@@ -56,7 +58,7 @@ async function createToken(context: AccountPages['context'], submission: Submiss
     const { secret, unknown } = await makeToken(context, submission, values);
     return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret, ...unknown] });
   } catch (error) {
-    return showTokens(context, submission, { values, mistake: describeMistake(messages, error) });
+    return showTokens(context, submission, { values, mistake: toMistake(messages, error) });
   }
 }
 
@@ -69,12 +71,6 @@ async function deleteToken(context: AccountPages['context'], submission: Submiss
     context.countToken('revoked', 'personal');
   });
   return c.redirect('/account/tokens?done=deleted', 303);
-}
-
-/** The page shows a mistake in any scope field at the group of scopes. */
-function describeMistake(messages: Messages, error: unknown): Mistake {
-  const mistake = toMistake(messages, error);
-  return mistake.field === 'scopes' ? { message: mistake.message } : mistake;
 }
 
 function readValues({ form, session }: Submission): TokenValues {
@@ -137,7 +133,7 @@ async function showTokens(
     renderToken(messages, token, { csrfToken: session.csrfToken, nowMs: world.nowMs() }),
   );
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(shown.done)}${renderMistake(messages, shown.mistake, { name: t.name, scopes: t.scopes, repositories: t.repositories })}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
+${renderDone(shown.done)}${renderMistake(messages, shown.mistake, { name: t.name, days: t.expiry, scopes: t.scopes, repositories: t.repositories })}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
 ${shown.unknown?.length ? html`<div class="notice warn" role="alert">${t.unknownRepositories(shown.unknown)}</div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
 ${renderTokenForm(messages, shown, session)}`;
@@ -169,14 +165,17 @@ function renderTokenForm(
 ): Html {
   const t = messages.tokens;
   const lifetimes = [
-    ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),
-    ['none', t.forever] as const,
+    ...LIFETIMES_DAYS.map((days) => ({ value: String(days), label: t.days(days) })),
+    { value: 'none', label: t.forever },
   ];
+  const scopes = listGrantable(API_SCOPES, user).map((scope) =>
+    renderScope(messages, scope, values.scopes.includes(scope)),
+  );
   return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.createTitle}</h2>
 <form method="post" action="/account/tokens" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
-<div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
-<fieldset><legend>${t.scopes}</legend>${listGrantable(API_SCOPES, user).map((scope) => renderScope(messages, scope, values.scopes.includes(scope)))}</fieldset>
+${renderSelect({ name: 'days', label: t.expiry, choices: lifetimes, value: values.days, mistake })}
+${renderGroup({ name: 'scopes', label: t.scopes, mistake }, scopes)}
 ${renderField({ name: 'repositories', label: t.repositories, hint: t.repositoriesHint, value: values.repositories, autocomplete: 'off', isOptional: true, mistake })}
 <button>${t.submit}</button>
 </form></section>`;

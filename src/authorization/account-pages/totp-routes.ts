@@ -68,12 +68,13 @@ function addSetUp({ context, page, form }: AccountPages): void {
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
     const shown = prepareSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
-    const { id: userId } = session.user;
+    const { id: userId, credentialGeneration } = session.user;
+    const { ciphertext } = pending;
     const isConfirmed = await context.store.call(changeAndRecord, {
-      change: confirmTotpStatement({ userId, ciphertext: pending.ciphertext, timeStep, nowMs }),
+      change: confirmTotpStatement({ userId, ciphertext, credentialGeneration, timeStep, nowMs }),
       statements: [...replaceRecoveryCodesStatements(userId, codes), shown.statement, auditStatement(event, nowMs)],
     });
-    // The form was sent twice, whose first answer has the codes; or another page has offered another seed.
+    // The form was sent twice, whose first answer has the codes; another page has offered another seed; or the session has ended.
     return isConfirmed ? shown.redirect() : c.redirect(`${SECURITY}/totp`, 303);
   });
 }

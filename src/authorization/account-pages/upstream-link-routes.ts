@@ -28,7 +28,8 @@ async function beginLink(
   const { c, session } = submission;
   const again = askToSignInAgain(submission, context, SECURITY);
   if (again !== undefined) return again;
-  const url = await beginUpstream(c, context, { provider, returnTo: SECURITY, linkUserId: session.user.id });
+  const attempt = { provider, returnTo: SECURITY, isFresh: false, linkUserId: session.user.id };
+  const url = await beginUpstream(c, context, attempt);
   // Not a redirect to the provider: `form-action` would stop it where that redirects on.
   return redirectWithSecret(context, submission, { path: LINK, texts: [url.href] });
 }

@@ -55,6 +55,30 @@ export function checkName(name: string, storedName?: string): void {
     });
 }
 
+/** Returns the part of a name that is shown, or the login. */
+export function toName(text: string, login: string): string {
+  // The cut may be within a character of two units.
+  const name = text
+    .trim()
+    .slice(0, 100)
+    .replace(/[\ud800-\udbff]$/, '')
+    .toWellFormed();
+  return isReadableName(name) ? name : login;
+}
+
+/** The letters of a name that a login can have, without the domain of an address; empty if it has no such letters. */
+export function toLogin(text: string): string {
+  // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
+  const letters = text
+    .slice(0, 200)
+    .replace(/(?<=.)@.*/s, '')
+    .normalize('NFKD')
+    .replace(/[^A-Za-z0-9._-]/g, '')
+    .replace(/\.{2,}/g, '.')
+    .slice(0, 60);
+  return letters.replace(/^[._-]+|[._-]+$/g, '');
+}
+
 /** Two logins that differ in case only are the same login. */
 export function loginKey(login: string): string {
   return login.toLowerCase();

@@ -55,7 +55,7 @@ interface SessionRow extends UserRow {
 const insertSessionSql = statement(
   'insert-session',
   `INSERT INTO sessions (id, token_hash, user_id, user_epoch, method, auth_time_ms, last_seen_at_ms, address, user_agent)
-   VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8)`,
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 );
 const liveSessionSql = statement<SessionRow>(
   'live-session',
@@ -104,6 +104,8 @@ export interface NewSession {
   /** The person as read at the authentication: if the credential generation was raised since, the session is invalid. */
   readonly user: Pick<User, 'id' | 'credentialGeneration'>;
   readonly method: SignInMethod;
+  /** When they authenticated; now unless given. */
+  readonly authTimeMs?: number | undefined;
   readonly address: string;
   readonly userAgent: string;
   /** Statements that commit with the session. */
@@ -123,13 +125,23 @@ export async function createSession(
   const id = world.uuid();
   const token = Buffer.from(world.randomBytes(32)).toString('base64url');
   const nowMs = world.nowMs();
-  const { user, method, address } = session;
+  const { user, method, authTimeMs = nowMs, address } = session;
   const userAgent = session.userAgent.slice(0, 300);
   await store.writeAll([
     { statement: lockPersonSql, parameters: [user.id] },
     {
       statement: insertSessionSql,
-      parameters: [id, hashSessionToken(token), user.id, user.credentialGeneration, method, nowMs, address, userAgent],
+      parameters: [
+        id,
+        hashSessionToken(token),
+        user.id,
+        user.credentialGeneration,
+        method,
+        authTimeMs,
+        nowMs,
+        address,
+        userAgent,
+      ],
     },
     { statement: deleteSurplusSessionsSql, parameters: [user.id, MAX_SESSIONS, id, nowMs] },
     auditStatement({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),

@@ -23,11 +23,13 @@ const offerTotpSql = statement<{ user_id: string }>(
    ON CONFLICT (user_id) DO UPDATE SET seed = excluded.seed
    WHERE totp_secrets.confirmed_at_ms IS NULL RETURNING user_id`,
 );
-// The seed is compared: another page may have offered another one since the digits were checked.
+// The seed is compared: another page may have offered another one since the digits were checked. So is the credential
+// generation: the session may have ended.
 const confirmTotpSql = statement<{ user_id: string }>(
   'confirm-totp',
   `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3
-   WHERE user_id = $1 AND confirmed_at_ms IS NULL AND seed = COALESCE($4, seed) RETURNING user_id`,
+   WHERE user_id = $1 AND confirmed_at_ms IS NULL AND seed = COALESCE($4, seed)
+     AND EXISTS (SELECT 1 FROM users WHERE id = $1 AND epoch = COALESCE($5, epoch)) RETURNING user_id`,
 );
 // RFC 6238 §5.2: a one-time password is not accepted twice. A stored step further ahead than any step that is accepted now was
 // spent while the clock was wrong, and must not lock the person out until that time.
@@ -107,13 +109,16 @@ export interface TotpConfirmation {
   readonly userId: string;
   /** `PendingTotp.ciphertext` of the seed that the digits were checked against; any seed when absent. */
   readonly ciphertext?: Uint8Array;
+  /** The generation that was read with the session; any generation when absent. */
+  readonly credentialGeneration?: number;
   readonly timeStep: number;
   readonly nowMs: number;
 }
 
-/** Returns a row unless the app is on already, or another seed was offered meanwhile. */
-export function confirmTotpStatement({ userId, ciphertext, timeStep, nowMs }: TotpConfirmation): BoundStatement {
-  return { statement: confirmTotpSql, parameters: [userId, nowMs, timeStep, ciphertext ?? null] };
+/** Returns a row unless the app is on already, or another seed was offered or the session has ended meanwhile. */
+export function confirmTotpStatement(confirmation: TotpConfirmation): BoundStatement {
+  const { userId, ciphertext = null, credentialGeneration = null, timeStep, nowMs } = confirmation;
+  return { statement: confirmTotpSql, parameters: [userId, nowMs, timeStep, ciphertext, credentialGeneration] };
 }
 
 /** True once for each time step. */

@@ -1,5 +1,5 @@
 /** Lists the English messages of account pages and of administrators. */
-import { plural } from '../../language/plural.ts';
+import { formatCount, plural } from '../../language/plural.ts';
 
 export const accountMessages = {
   nav: {
@@ -101,6 +101,7 @@ export const accountMessages = {
     upstreamAs: (label: string) => `Linked with ${label}`,
     upstreamAbout: 'Sign in here with the account you have there.',
     linked: 'The account is linked.',
+    notLinked: 'The other provider did not let you in. The account is not linked.',
     saved: 'Your ways to sign in were changed.',
     lastWayIn: 'This is your only way to sign in: set a password or add a passkey first.',
   },
@@ -229,6 +230,9 @@ export const accountMessages = {
     more: 'Older',
     none: 'No activity yet.',
     noneFits: 'No event matches.',
+    noneSearched: (count: number) =>
+      `No event matches among the ${formatCount(count)} that were searched. Older events were not searched yet.`,
+    searchOlder: 'Search older events',
     account: 'Login of the account',
     by: 'Login of the person who did it',
     doneBy: (login: string) => `by ${login}`,

@@ -7,6 +7,7 @@
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
+import { findPathBack } from '../../pages/form-origin.ts';
 import { renderLeavePage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readForm, refuseHead } from '../../pages/page-routes.ts';
@@ -16,7 +17,7 @@ import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
 import { type Again, type Flow, refusePerson } from '../sign-in/flow.ts';
-import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
+import { hasSignedInSince, markRequest } from '../sign-in/prompt-login-mark.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
@@ -27,6 +28,7 @@ import {
   checkRequestSize,
   formatRequestPath,
   MARK_PARAMETER,
+  type Prompt,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
   readClientId,
@@ -97,7 +99,7 @@ async function refuseRequest(
   if (!hasPromptNone(query)) {
     // A request that is too long for the URL of the sign-in page is refused here, with a page.
     checkRequestSize(query);
-    return redirectToSignIn(dependencies, c, { redirectUri, query, again: undefined });
+    return redirectToSignIn(dependencies, c, { redirectUri, query, session: undefined, again: undefined });
   }
   if (await isRegisteredByAdministrator(dependencies, application))
     return redirectWithRefusal(dependencies, c, refusal);
@@ -144,9 +146,14 @@ async function answerRequest(
   const messages = readMessages(c);
   const hinted = await findHintedPerson(dependencies, checked);
   const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
-  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, again: undefined });
+  if (session === undefined)
+    return sendToSignIn(dependencies, c, {
+      ...checked,
+      session,
+      again: asksToSignIn(checked.request) ? 'yes' : undefined,
+    });
   if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
-    return sendToSignIn(dependencies, c, { ...checked, again: explainAgain(session, hinted) });
+    return sendToSignIn(dependencies, c, { ...checked, session, again: explainAgain(session, hinted) });
   if (isOther && hinted.userId !== undefined)
     throw createOAuthFailure('login_required', 'The user is not the one of id_token_hint');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
@@ -164,10 +171,15 @@ async function answerRequest(
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
     // Another account than that of the hint could only be refused.
-    switchAccountUrl:
-      hinted?.userId === undefined ? formatRequestPath(checked.query, { prompt: 'select_account' }) : undefined,
+    switchAccountUrl: hinted?.userId === undefined ? formatSwitchPath(checked.query, request.prompts) : undefined,
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
+}
+
+/** The same request for another account: what else the client prompts for stays. */
+function formatSwitchPath(query: AuthorizeQuery, prompts: readonly Prompt[]): string {
+  const prompt = [...new Set([...prompts, 'select_account'])].join(' ');
+  return formatRequestPath(query, { prompt });
 }
 
 /** The person whom the client expects; undefined if it does not say. */
@@ -192,16 +204,17 @@ function mustSignInAgain(
   c: Context<HttpEnv>,
   { request, query, session, isOther }: CheckedRequest & { readonly session: Session; readonly isOther: boolean },
 ): boolean {
-  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER) };
-  const markedAtMs = readMark(dependencies.signIn.context, c, marked);
-  if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
-    spendMark(dependencies.signIn.context, c);
-    return false;
-  }
-  if (isOther || request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
+  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
+  if (hasSignedInSince(dependencies.signIn.context, c, marked)) return false;
+  if (isOther || asksToSignIn(request)) return true;
   // An auth_time in the future (the clock was wrong) counts as just as old.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
+}
+
+/** Whether no sign-in of before is enough, however recent. */
+function asksToSignIn({ prompts }: AuthorizationRequest): boolean {
+  return prompts.includes('login') || prompts.includes('select_account');
 }
 
 /** Only the person of a hint can go on, if it names one. */
@@ -210,24 +223,27 @@ function explainAgain({ user }: Session, hinted: HintedPerson | undefined): Agai
   return hinted.userId === user.id ? 'same' : refusePerson(user.id);
 }
 
-type RefusedSession = Pick<Flow, 'again'>;
+interface RefusedSession extends Pick<Flow, 'again'> {
+  readonly session: Session | undefined;
+}
 
 function sendToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, again }: CheckedRequest & RefusedSession,
+  { request, query, ...refused }: CheckedRequest & RefusedSession,
 ): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, again });
+  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, ...refused });
 }
 
 function redirectToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { redirectUri, query, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
+  { redirectUri, query, session, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
 ): Response {
   // Every request, not only one with prompt=login: max_age and select_account need the mark too.
-  const mark = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
+  const marked = { request: formatRequestPath(query, {}), sessionId: session?.id };
+  const mark = markRequest(dependencies.signIn.context, c, marked);
   return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { [MARK_PARAMETER]: mark }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
@@ -261,7 +277,8 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   }
   dependencies.signIn.checkForm(c, form);
   const session = await dependencies.signIn.currentSession(c);
-  if (session === undefined) return c.redirect('/sign-in', 303);
+  // The page of the request asks to sign in, and then for the decision again.
+  if (session === undefined) return c.redirect(findPathBack(c), 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = requireApplication(await findApplication(dependencies.store, request.clientId));
   checkRedirectUri(request.redirectUri, application);

@@ -13,14 +13,15 @@ import {
 } from '../accounts/one-time-token-store.ts';
 import { addToQuery, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { readMessages } from '../messages/messages.ts';
+import { spendMark } from '../sign-in/prompt-login-mark.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
-import { AUTHORIZE_PATH, type AuthorizationRequest } from './authorize-request.ts';
+import { AUTHORIZE_PATH, type AuthorizationRequest, MARK_PARAMETER } from './authorize-request.ts';
 
 type Issuer = Pick<ProtocolDependencies, 'issuer'>;
 
 export interface RedirectDependencies extends Issuer, OneTimeTokenDependencies {
-  readonly signIn: Pick<SignIn, 'currentSession'>;
+  readonly signIn: Pick<SignIn, 'currentSession' | 'context'>;
 }
 
 /** The page after a form whose target a redirect cannot reach, such as a private scheme. */
@@ -70,6 +71,8 @@ function redirectToClient(
   url: string,
 ): Promise<Response> | Response {
   const isForm = c.req.method === 'POST';
+  // The form of the consent page does not say whether its request is marked; another request leaves the mark to its own.
+  if (isForm || c.req.query(MARK_PARAMETER) !== undefined) spendMark(dependencies.signIn.context, c);
   if (isPrivateScheme(url)) return isForm ? redirectToLink(dependencies, c, url) : showLink(c, url);
   c.header('Cache-Control', 'no-store');
   c.header('Referrer-Policy', 'no-referrer');

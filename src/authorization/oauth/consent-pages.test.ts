@@ -77,6 +77,25 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     );
   });
 
+  test('a decision that is sent after the end of the session is asked for again after the sign-in', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await browser.openPage(t);
+    await page.goto(oauth.authorizeUrl());
+    await fillSignIn(page);
+    const allow = page.getByRole('button', { name: 'Allow', exact: true });
+    await allow.waitFor();
+    const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+    const csrf_token = (await page.locator('input[name=csrf_token]').first().getAttribute('value')) ?? '';
+    const body = new URLSearchParams({ csrf_token });
+    const headers = { cookie, origin: oauth.url };
+    await fetch(`${oauth.url}/sign-out`, { method: 'POST', headers, body, redirect: 'manual' });
+    await allow.click();
+    await page.waitForURL(/\/sign-in\?/);
+    await fillSignIn(page);
+    await allow.click();
+    await page.waitForURL(/\/callback\?/);
+  });
+
   for (const extra of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '0' }])
     test(`a client that sends ${JSON.stringify(extra)} gets a fresh sign-in, also after a wrong password`, async (t) => {
       const oauth = await startOAuth(t);

@@ -22,7 +22,7 @@ ${renderMistake(messages, view.mistake, { user_code: t.code })}
 <p class="soft">${t.lead}</p>
 <form method="post" action="${view.action}" class="stack">
 ${renderCsrf(view.csrfToken)}
-${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomplete: 'off', className: 'one-time', hasFocus: true })}
+${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomplete: 'off', className: 'one-time', hasFocus: !view.mistake, mistake: view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
 <p class="small soft">${t.check}</p>

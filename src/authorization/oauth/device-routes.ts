@@ -15,7 +15,7 @@ import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, readChosenScopes } from './consent-view.ts';
-import { parseUserCode } from './device.ts';
+import { formatUserCode, parseUserCode } from './device.ts';
 import { renderDeviceDonePage, renderDevicePage } from './device-page.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
 import { findConsent } from './protocol/consent-store.ts';
@@ -60,9 +60,10 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     const form = await readForm(c);
     dependencies.signIn.checkForm(c, form);
     const session = await dependencies.signIn.currentSession(c);
-    if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
+    const userCode = form.get('user_code') ?? '';
+    if (session === undefined) return leadToSignIn(dependencies, c, userCode.slice(0, MAX_TYPED_LENGTH));
     const ciphertext = form.get('request');
-    const entry = { session, userCode: form.get('user_code') ?? '' };
+    const entry = { session, userCode };
     return catchRefusal(dependencies, c, {
       ...entry,
       answer: () =>
@@ -75,8 +76,12 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
 }
 
 function leadToSignIn(dependencies: DeviceDependencies, c: Context<HttpEnv>, userCode: string): Response {
-  const query = userCode === '' ? '' : `?${new URLSearchParams({ user_code: userCode }).toString()}`;
-  return dependencies.signIn.redirectToSignIn(c, PATH + query);
+  return dependencies.signIn.redirectToSignIn(c, formatCodePath(userCode));
+}
+
+/** The page with this code in its field. */
+function formatCodePath(userCode: string): string {
+  return userCode === '' ? PATH : `${PATH}?${new URLSearchParams({ user_code: userCode }).toString()}`;
 }
 
 /** Shows the form for the code, with the refusal of the last one. */
@@ -198,7 +203,7 @@ async function showRequest(
     redirectUri: undefined,
     request: ciphertext,
     action: PATH,
-    switchAccountUrl: '/sign-in?return_to=%2Fdevice',
+    switchAccountUrl: `/sign-in?${new URLSearchParams({ return_to: formatCodePath(formatUserCode(device.userCode)) }).toString()}`,
   });
   return respondPage(c, renderConsentPage(readMessages(c), view), { withScript: true });
 }

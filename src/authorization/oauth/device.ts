@@ -30,7 +30,7 @@ export async function answerDeviceRequest(dependencies: ProtocolDependencies, ca
   // Limited because every start adds a row, and a public client needs no secret.
   limitStarts(dependencies, clientId, call.clientAddress);
   const codes = await createCodes(dependencies, { clientId, scope: readScope(parameters.values.get('scope')) });
-  const shown = `${codes.userCode.slice(0, 4)}-${codes.userCode.slice(4)}`;
+  const shown = formatUserCode(codes.userCode);
   const body = {
     device_code: codes.deviceCode,
     user_code: shown,
@@ -87,6 +87,11 @@ function createUserCode({ world }: ProtocolDependencies): string {
     }
   }
   return code;
+}
+
+/** Formats the code as the device shows it. */
+export function formatUserCode(code: string): string {
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
 
 /** Normalizes a typed user code: ignores case, spaces and dashes. Undefined if it does not have the form of a code. */

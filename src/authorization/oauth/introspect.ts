@@ -9,7 +9,7 @@ import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify } from '../tokens/require-scope.ts';
 import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
-import { createVerifyToken, listCountingScopes } from '../tokens/verify-token.ts';
+import { createVerifyToken, listCountingScopes, recordTokenUse } from '../tokens/verify-token.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
@@ -81,25 +81,26 @@ function formatCounting(scopes: readonly string[], isAdmin: boolean): string {
   return listCountingScopes(scopes, isAdmin).join(' ');
 }
 
+/** Counts as a use of the token: a resource server asks when it gets the token. */
 async function describePersonal(
-  { store, issuer }: ProtocolDependencies,
+  dependencies: ProtocolDependencies,
   token: string,
   nowMs: number,
 ): Promise<object | undefined> {
-  const personal = await findLivePersonalToken(store, hashSecret(token), nowMs);
-  return (
-    personal && {
-      active: true,
-      scope: formatCounting(personal.scopes, personal.isAdmin),
-      ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
-      username: personal.login,
-      token_type: 'Bearer',
-      ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),
-      iat: toSeconds(personal.createdAtMs),
-      sub: personal.userId,
-      iss: issuer,
-    }
-  );
+  const personal = await findLivePersonalToken(dependencies.store, hashSecret(token), nowMs);
+  if (personal === undefined) return undefined;
+  recordTokenUse(dependencies, personal, nowMs);
+  return {
+    active: true,
+    scope: formatCounting(personal.scopes, personal.isAdmin),
+    ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
+    username: personal.login,
+    token_type: 'Bearer',
+    ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),
+    iat: toSeconds(personal.createdAtMs),
+    sub: personal.userId,
+    iss: dependencies.issuer,
+  };
 }
 
 function toSeconds(timeMs: number): number {

@@ -8,6 +8,7 @@ import {
   renderDone,
   renderField,
   renderFilterFold,
+  renderGroup,
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
@@ -92,14 +93,14 @@ function renderNewPerson(messages: Messages, view: PeopleView): Html {
   const { setup } = messages;
   const t = messages.users;
   const { values, mistake, canMail } = view;
+  const offered = canMail ? (['mail', 'show', 'password'] as const) : (['show', 'password'] as const);
+  const ways = offered.map((way) => renderWay(messages, way, view));
   return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.create}</h2>
 <form method="post" action="${PEOPLE}" class="stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'login', label: setup.login, hint: setup.loginHint, value: values.login, autocomplete: 'off', mistake })}
 ${renderField({ name: 'name', label: setup.name, value: values.name, autocomplete: 'off', mistake })}
 ${renderField({ name: 'email', label: `${setup.email} (${setup.optional})`, hint: t.emailHint, type: 'email', value: values.email, autocomplete: 'off', isOptional: true, mistake })}
-<fieldset><legend>${t.way}</legend>
-${canMail ? renderWay(messages, 'mail', view) : ''}${renderWay(messages, 'show', view)}${renderWay(messages, 'password', view)}
-</fieldset>
+${renderGroup({ name: 'way', label: t.way, mistake }, ways)}
 ${renderField({ name: 'password', label: t.password, hint: setup.passwordHint, type: 'password', autocomplete: 'new-password', isOptional: true, mistake })}
 <button>${t.submit}</button></form></section>`;
 }

@@ -1,6 +1,7 @@
 /** Renders the page of one person and the changes that it offers. */
 import { html } from 'hono/html';
 import { type Mistake, renderCsrf, renderDone, renderMistake } from '../../pages/elements.ts';
+import { nameByLabel } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { User } from '../accounts/user-store.ts';
 import type { UserState } from '../administration/people-store.ts';
@@ -96,7 +97,9 @@ export interface ChangeView {
 export function renderChange(messages: Messages, { user, change, canMail, mistake, csrfToken }: ChangeView): Html {
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
-  return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, mistake, { email: messages.person.email })}
+  // The form has no field for the address.
+  const shown = mistake && { message: nameByLabel(mistake.message, { email: messages.person.email }) };
+  return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, shown, {})}
 <section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}${change === 'verify-email' ? html`<p><strong>${user.email}</strong></p>` : ''}
 <form method="post" action="${path}/${change}" class="row">${renderCsrf(csrfToken)}${change === 'verify-email' ? html`<input type="hidden" name="email" value="${user.email}">` : ''}
 ${change === 'password-link' ? renderWays(messages, canMail) : html`<button class="${DANGERS.has(change) ? 'danger' : ''}">${t.submit}</button>`}

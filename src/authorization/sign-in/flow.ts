@@ -27,6 +27,9 @@ const NOT = 'not-';
  */
 export type Again = 'yes' | 'same' | `${typeof NOT}${string}`;
 
+/** The parameter `done` of the sign-in page: a form was sent after the end of its session, and not accepted. */
+export const SESSION_ENDED = 'session_ended';
+
 export interface FlowOptions {
   readonly leadsToClient?: boolean | undefined;
   readonly again?: Again | undefined;

@@ -14,7 +14,7 @@ import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, hasAdministrators, hasUsers, type User } from '../accounts/user-store.ts';
 import { findApplication } from '../applications/application-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
-import { explainRefusal, type Flow, findAskingClientId, formatFlow, readFlow } from './flow.ts';
+import { explainRefusal, type Flow, findAskingClientId, formatFlow, readFlow, SESSION_ENDED } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
@@ -37,10 +37,13 @@ function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   ]);
 }
 
-function listRefused({ signIn }: Messages): ReadonlyMap<string, RefusedForm> {
+function listRefused({ signIn }: Messages, upstream: UpstreamLink | undefined): ReadonlyMap<string, RefusedForm> {
+  const name = upstream?.name ?? '';
   return new Map([
     ['passkey_refused', { message: signIn.passkeyFailed, status: 422 }],
     ['upstream_refused', { message: signIn.upstreamFailed, status: 422 }],
+    ['upstream_unknown', { message: signIn.upstreamUnknown(name), status: 422 }],
+    ['upstream_not_fresh', { message: signIn.upstreamNotFresh(name), status: 422 }],
   ]);
 }
 
@@ -60,7 +63,7 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
     const query = new URL(c.req.url).searchParams;
     const word = query.get('done') ?? '';
     const csrfToken = context.issueFormToken(c);
-    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages).get(word);
+    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages, upstream).get(word);
     const login = refused?.values?.login ?? query.get('login_hint') ?? '';
     return showSignIn(c, {
       context,
@@ -70,6 +73,7 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
       login: login.slice(0, 64),
       refused,
       done: listDone(messages).get(word),
+      hasEnded: word === SESSION_ENDED,
     });
   });
 }
@@ -173,10 +177,11 @@ interface SignInShown {
   readonly login: string;
   readonly refused?: RefusedForm | undefined;
   readonly done?: string | undefined;
+  readonly hasEnded: boolean;
 }
 
 async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Response> {
-  const { context, upstream, csrfToken, flow, login, refused, done } = shown;
+  const { context, upstream, csrfToken, flow, login, refused, done, hasEnded } = shown;
   const session = await context.currentSession(c);
   const messages = readMessages(c);
   const page = renderSignInPage(messages, {
@@ -186,6 +191,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     login,
     mistake: refused,
     done,
+    hasEnded,
     current: session && {
       login: session.user.login,
       path: flow.returnTo,

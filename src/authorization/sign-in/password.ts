@@ -22,10 +22,14 @@ export function countHashes(): number {
   return hashes;
 }
 
-/** The hash that an unknown login's password is compared with, so that its refusal takes as long as any other. */
-let unknownLoginHash: Promise<string> | undefined;
+const { memoryCost, timeCost, parallelism } = PARAMETERS;
+/** Zeros, which no password has as its hash. The password of an unknown login is compared with it: it costs as much as any other. */
+const UNKNOWN_LOGIN_HASH = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
-/** Throws `invalid` for a password that is too short, too long, or contains the login (NIST SP 800-63B §3.1.1). */
+/**
+ * Throws `invalid` for a password that is too short or too long, has fewer than four different characters, or has fewer than five
+ * beside the login (NIST SP 800-63B §3.1.1).
+ */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
   const length = Array.from(password).length;
   if (length < MIN_LENGTH || length > MAX_LENGTH)
@@ -46,12 +50,10 @@ function normalize(password: string): string {
 
 /** Throws `unavailable` if the hash queue is full for the caller; so does `isPassword`. */
 export function hashPassword(password: string, caller: HashCaller = COMMAND): Promise<string> {
-  return queue.run(caller, () => makeHash(password));
-}
-
-function makeHash(password: string): Promise<string> {
-  hashes += 1;
-  return hash(normalize(password), PARAMETERS);
+  return queue.run(caller, () => {
+    hashes += 1;
+    return hash(normalize(password), PARAMETERS);
+  });
 }
 
 /** Throws `unavailable` if the hash queue is full for the caller. Call it before the attempt is counted. */
@@ -66,9 +68,8 @@ export async function isPassword(
   caller: HashCaller,
 ): Promise<boolean> {
   const matches = await queue.run(caller, async () => {
-    unknownLoginHash ??= makeHash('no account has this password');
     hashes += 1;
-    return await verify(passwordHash ?? (await unknownLoginHash), normalize(password.slice(0, 4 * MAX_LENGTH)));
+    return await verify(passwordHash ?? UNKNOWN_LOGIN_HASH, normalize(password.slice(0, 4 * MAX_LENGTH)));
   });
   return matches && typeof passwordHash === 'string';
 }

@@ -71,6 +71,8 @@ export interface SignInContext {
 export interface Proof {
   readonly user: User;
   readonly method: SignInMethod;
+  /** When they did, if it was not now. */
+  readonly authTimeMs?: number | undefined;
   readonly flow: Pick<Flow, 'returnTo'>;
 }
 
@@ -123,13 +125,13 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'form'));
     },
-    async finishSignIn(c, { user, method, flow }) {
+    async finishSignIn(c, { user, method, authTimeMs, flow }) {
       const address = clientAddress(c);
       const userAgent = c.req.header('user-agent') ?? '';
       // Always creates a new session: a session id planted before the sign-in is useless after it (session fixation).
       const before = await currentSession(c);
       const ends = before === undefined ? [] : [endSessionStatement(before.id, before.user.id)];
-      const session = { user, method, address, userAgent, statements: ends };
+      const session = { user, method, authTimeMs, address, userAgent, statements: ends };
       const { token } = await createSession(store, world, session);
       cookies.write(c, 'session', { value: token });
       rememberDevice({ cipher, world, cookies }, c, user.login);

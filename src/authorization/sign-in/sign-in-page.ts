@@ -30,6 +30,8 @@ export interface SignInView {
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
+  /** Whether a form was sent after its session had ended. */
+  readonly hasEnded: boolean;
   /** Present if the person is signed in already. */
   readonly current?: CurrentSession | undefined;
   readonly canUsePasskeys: boolean;
@@ -44,11 +46,11 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${view.hasEnded ? html`<p class="notice warn" role="status">${t.sessionEnded}</p>` : ''}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
-${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
-${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
+${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake, mistake: view.mistake })}
+${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake, mistake: view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
 ${view.missing === 'accounts' ? '' : renderForgotten(messages, view.canMail)}
@@ -114,7 +116,7 @@ ${renderMistake(messages, view.mistake, { code: t.code })}
 <p class="soft">${t.lead}</p>
 <form method="post" action="/sign-in/second-step" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
-${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake })}
+${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake, mistake: view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
 <p class="small"><a href="${view.backPath}">${messages.back}</a></p>

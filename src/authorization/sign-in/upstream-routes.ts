@@ -1,15 +1,16 @@
 /** Serves the sign-in at an upstream OpenID provider, its callback, and accounts that it creates. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure, isFailure } from '../../errors.ts';
+import { Failure, type FailureCode, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { refuseHead } from '../../pages/page-routes.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 import { addWayInOnce, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
-import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
-import { isReadableName } from '../accounts/login.ts';
+import { emailKey, isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
+import { toLogin, toName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { isSameText } from '../accounts/secret-text.ts';
 import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
@@ -24,7 +25,13 @@ import { formToken } from './cookies.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
-import type { AuthenticatedPerson, UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
+import {
+  type AuthenticatedPerson,
+  computeAuthTime,
+  type UpstreamPerson,
+  type UpstreamProof,
+  type UpstreamProvider,
+} from './upstream.ts';
 
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
@@ -43,13 +50,17 @@ interface UpstreamAttempt extends UpstreamProof {
 export async function beginUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  attempt: { readonly provider: UpstreamProvider } & Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'>,
+  attempt: Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'> & {
+    readonly provider: UpstreamProvider;
+    /** The person must sign in at the provider, even if they are signed in there. */
+    readonly isFresh: boolean;
+  },
 ): Promise<URL> {
-  const { provider, ...where } = attempt;
+  const { provider, isFresh, ...where } = attempt;
   // One cookie for all attempts of a browser: a second tab, or a page that leads here, ends no sign-in under way.
   const known = context.cookies.read(c, 'upstream');
   const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
-  const proof = provider.createProof(context.world);
+  const proof = provider.createProof(context.world, isFresh);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
   const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
@@ -72,8 +83,8 @@ async function goToProvider(
 ): Promise<Response> {
   const subjects = challengeSubjects('upstream', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-  const { returnTo, hidden } = readFlow(context.cipher, new URL(c.req.url).searchParams);
-  const url = await beginUpstream(c, context, { provider, returnTo, hidden });
+  const { returnTo, hidden, again } = readFlow(context.cipher, new URL(c.req.url).searchParams);
+  const url = await beginUpstream(c, context, { provider, returnTo, hidden, isFresh: again !== undefined });
   return c.redirect(url.href, 303);
 }
 
@@ -97,10 +108,10 @@ async function finishUpstream(
       state,
     });
     return attempt.linkUserId === undefined
-      ? await signInUpstream(c, context, { provider, person, address, returnTo: attempt.returnTo })
+      ? await signInUpstream(c, context, { provider, person, address, attempt })
       : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
   } catch (error) {
-    return refuse(c, context, { error, attempt });
+    return leadBack(c, context, { error, attempt });
   }
 }
 
@@ -121,41 +132,56 @@ async function readProfile(c: Context<HttpEnv>, authenticated: AuthenticatedPers
 async function signInUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, address, returnTo }: Arrival<AuthenticatedPerson> & { readonly returnTo: string },
+  { provider, person, address, attempt }: Arrival<AuthenticatedPerson> & { readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
-  const messages = readMessages(c);
-  const { issuer, signUp, name } = provider.config;
+  const { issuer, signUp } = provider.config;
+  const authTimeMs = computeAuthTime(context.world, person);
+  // A minute for the clocks of both sides, and for those of two machines here.
+  if (authTimeMs < (attempt.freshSinceMs ?? 0) - MAX_SKEW_MS) throw refuse('forbidden', 'upstream_not_fresh');
   const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
-  if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
+  if (known === undefined && signUp === 'closed') throw refuse('not_found', 'upstream_unknown');
   const user =
     known ?? (await createUpstreamAccount(context, { provider, person: await readProfile(c, person), address }));
-  if (user.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
+  if (user.disabledAtMs !== null) throw refuse('forbidden', 'upstream_refused');
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
-  const response = await context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+  const response = await context.finishSignIn(c, { user, method: 'upstream', authTimeMs, flow: attempt });
   // The session comes first: while the provider takes its time to answer, the account may be unlinked.
-  if (known?.isEmailVerified === false) await tryConfirmEmail(c, context, { user: known, person });
+  if (known !== undefined && known.email !== null && !known.isEmailVerified)
+    await tryConfirmEmail(c, context, { provider, address, user: known, readPerson: () => readProfile(c, person) });
   return response;
 }
 
-/** The person is signed in by now, whether this fails or not. The next sign-in tries it again. */
+interface Confirmation {
+  readonly provider: UpstreamProvider;
+  readonly address: string;
+  readonly user: User;
+  readonly readPerson: () => Promise<UpstreamPerson>;
+}
+
+/** The person has signed in or linked the account by now, whether this fails or not. The next sign-in tries it again. */
 async function tryConfirmEmail(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { user, person }: { readonly user: User; readonly person: AuthenticatedPerson },
+  { readPerson, ...confirmation }: Confirmation,
 ): Promise<void> {
   try {
-    await confirmEmail(context, user, await readProfile(c, person));
+    await confirmEmail(context, { ...confirmation, person: await readPerson() });
   } catch (error) {
     c.get('log').warn({ err: error }, 'Cannot verify the address of a person at the upstream provider');
   }
 }
 
-/** The provider has verified the address that the person has here too, or the person has none yet. */
-async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
+/** The provider has verified the address that the person has here too, or the person has none and links the account. */
+async function confirmEmail(
+  { store, world }: SignInContext,
+  { provider, person: { email }, address, user }: Arrival<UpstreamPerson> & Pick<Confirmation, 'user'>,
+): Promise<void> {
   if (email === undefined) return;
-  if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
+  if (user.email !== null && emailKey(user.email) !== emailKey(email)) return;
   const { id: userId, email: seenEmail, credentialGeneration } = user;
-  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements: [] });
+  const details = { what: 'email', by: provider.config.issuer };
+  const statements = [auditStatement({ kind: 'user_changed', userId, address, details }, world.nowMs())];
+  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
@@ -209,30 +235,6 @@ async function makeUser(
   ]);
 }
 
-/** Returns the part of a name that is shown, or the login. */
-export function toName(text: string, login: string): string {
-  // The cut may be within a character of two units.
-  const name = text
-    .trim()
-    .slice(0, 100)
-    .replace(/[\ud800-\udbff]$/, '')
-    .toWellFormed();
-  return isReadableName(name) ? name : login;
-}
-
-/** The letters of a name that a login can have, without the domain of an address; empty if it has no such letters. */
-export function toLogin(text: string): string {
-  // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
-  const letters = text
-    .slice(0, 200)
-    .replace(/(?<=.)@.*/s, '')
-    .normalize('NFKD')
-    .replace(/[^A-Za-z0-9._-]/g, '')
-    .replace(/\.{2,}/g, '.')
-    .slice(0, 60);
-  return letters.replace(/^[._-]+|[._-]+$/g, '');
-}
-
 async function link(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -254,21 +256,41 @@ async function link(
   });
   if (outcome === 'full') throw refuseMoreWaysIn();
   if (outcome === 'refused') throw new Failure('conflict', messages.signIn.upstreamTaken(name));
+  const { user } = session;
+  if (!user.isEmailVerified)
+    await tryConfirmEmail(c, context, { provider, address, user, readPerson: () => Promise.resolve(person) });
   return c.redirect('/account/security?done=linked', 303);
 }
 
-/** A refusal by the provider leads back to the sign-in page; everything else is shown for what it is. */
-async function refuse(
+/** The words by which the sign-in page explains a refusal (password-routes.ts). */
+type Refusal = 'upstream_refused' | 'upstream_unknown' | 'upstream_not_fresh';
+
+function refuse(code: FailureCode, done: Refusal): Failure {
+  return new Failure(code, 'Cannot sign in a person of the upstream provider', { done });
+}
+
+/** What the page explains on which the person began leads back there; everything else is shown for what it is. */
+async function leadBack(
   c: Context<HttpEnv>,
   context: SignInContext,
   { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
   // A person who links an account is signed in already.
-  if (attempt.linkUserId === undefined) await recordRefusal(c, context, error);
-  if (!isFailure(error) || error.cause === undefined) throw error;
-  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  const isLink = attempt.linkUserId !== undefined;
+  if (!isLink) await recordRefusal(c, context, error);
+  const done = findRefusal(c, error);
+  if (done === undefined) throw error;
+  if (isLink) return c.redirect(`${attempt.returnTo}?done=not_linked`, 303);
   const { hidden = { return_to: attempt.returnTo } } = attempt;
-  return c.redirect(`/sign-in${formatFlow({ hidden }, { done: 'upstream_refused' })}`, 303);
+  return c.redirect(`/sign-in${formatFlow({ hidden }, { done })}`, 303);
+}
+
+/** The provider's own refusals and failures have a cause, which the log alone tells. */
+function findRefusal(c: Context<HttpEnv>, error: unknown): Refusal | undefined {
+  if (!isFailure(error)) return undefined;
+  if (error.cause === undefined) return error.details.done as Refusal | undefined;
+  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  return 'upstream_refused';
 }
 
 async function recordRefusal(c: Context<HttpEnv>, context: SignInContext, error: unknown): Promise<void> {

@@ -30,11 +30,15 @@ export interface UpstreamConfig {
 export interface UpstreamProof {
   readonly codeVerifier: string;
   readonly nonce: string;
+  /** The person must sign in at the provider after this time; undefined if an earlier sign-in there is enough. */
+  readonly freshSinceMs?: number | undefined;
 }
 
 /** A person whom the provider has let in. */
 export interface AuthenticatedPerson {
   readonly subject: string;
+  /** When the person signed in at the provider; undefined if it does not say. */
+  readonly authTimeMs: number | undefined;
   /** Asks the provider for what the identity token leaves out, which may take 10 s. Never throws. */
   readProfile(): Promise<UpstreamPerson>;
 }
@@ -52,18 +56,29 @@ export interface UpstreamPerson {
 
 export interface UpstreamProvider {
   readonly config: UpstreamConfig;
-  createProof(world: World): UpstreamProof;
+  /** `isFresh`: the provider must ask the person to sign in, even if they are signed in there. */
+  createProof(world: World, isFresh: boolean): UpstreamProof;
   /** Where to send the browser. Throws `unavailable` when the provider does not answer. */
   createAuthorizationUrl(proof: UpstreamProof, request: { redirectUri: string; state: string }): Promise<URL>;
   /** Throws `forbidden` for an answer that does not hold. */
   authenticate(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<AuthenticatedPerson>;
 }
 
+/**
+ * With `max_age`, the identity token has `auth_time` (OpenID Connect Core §2). A session ends 14 days after that time; within 13
+ * days, it lasts for at least a day.
+ */
+const MAX_AUTH_AGE_MS = 13 * 86_400_000;
+
 export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider {
   const configure = createDiscovery(config);
   return {
     config,
-    createProof: (world) => ({ codeVerifier: randomText(world), nonce: randomText(world) }),
+    createProof: (world, isFresh) => ({
+      codeVerifier: randomText(world),
+      nonce: randomText(world),
+      freshSinceMs: isFresh ? world.nowMs() : undefined,
+    }),
     async createAuthorizationUrl(proof, { redirectUri, state }) {
       return buildAuthorizationUrl(await configure(), {
         redirect_uri: redirectUri,
@@ -72,6 +87,9 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
         nonce: proof.nonce,
         code_challenge: await calculatePKCECodeChallenge(proof.codeVerifier),
         code_challenge_method: 'S256',
+        ...(proof.freshSinceMs === undefined
+          ? { max_age: String(MAX_AUTH_AGE_MS / 1000) }
+          : { max_age: '0', prompt: 'login' }),
       });
     },
     async authenticate(proof, { url, state }) {
@@ -83,9 +101,10 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
           expectedState: state,
           idTokenExpected: true,
         });
-        const person = toPerson(tokens.claims() ?? {});
+        const claims = tokens.claims() ?? {};
+        const person = toPerson(claims);
         const readProfile = () => completePerson(configuration, person, tokens.access_token);
-        return { subject: person.subject, readProfile };
+        return { subject: person.subject, authTimeMs: readAuthTime(claims), readProfile };
       } catch (cause) {
         throw new Failure('forbidden', `${config.name} did not let you in`, {}, { cause });
       }
@@ -134,6 +153,19 @@ async function completePerson(
   } catch (profileError) {
     return { ...person, profileError };
   }
+}
+
+/**
+ * When the person signed in at the provider. One that does not say it, although it was asked with `max_age`, is believed to have
+ * asked the person now: otherwise no one could sign in again there. A session of a time long ago would end at once.
+ */
+export function computeAuthTime(world: World, { authTimeMs }: AuthenticatedPerson): number {
+  const nowMs = world.nowMs();
+  return Math.min(Math.max(authTimeMs ?? nowMs, nowMs - MAX_AUTH_AGE_MS), nowMs);
+}
+
+function readAuthTime({ auth_time: seconds }: Readonly<Record<string, unknown>>): number | undefined {
+  return typeof seconds === 'number' ? seconds * 1000 : undefined;
 }
 
 function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {

@@ -48,7 +48,7 @@ function toKey(row: KeyRow): StoredKey {
 const ROTATE_AFTER_MS = 30 * 86_400_000;
 
 /**
- * Returns true while the newest key is not followed by another yet. Keys dated ahead would delay the rotation, so they are
+ * Returns true while the newest key is younger than `ROTATE_AFTER_MS`. Keys dated ahead would delay the rotation, so they are
  * ignored. If all are, the clock is behind: the newest is used.
  */
 export function hasFreshKey(keys: readonly StoredKey[], nowMs: number): boolean {

@@ -57,7 +57,7 @@ export const insertAccessSql = statement(
   'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
 
-/** A family with its first tokens. */
+/** A family with its first tokens. The refresh token ends with the family at the latest. */
 export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): BoundStatement[] {
   const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
   const { access, refresh } = tokens;
@@ -70,7 +70,12 @@ export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): Bo
     { statement: insertAccessSql, parameters: [access.hash, familyId, scope, nowMs, access.expiresAtMs] },
     ...(refresh === undefined
       ? []
-      : [{ statement: insertRefreshSql, parameters: [refresh.hash, familyId, 0, nowMs, refresh.expiresAtMs] }]),
+      : [
+          {
+            statement: insertRefreshSql,
+            parameters: [refresh.hash, familyId, 0, nowMs, Math.min(refresh.expiresAtMs, expiresAtMs)],
+          },
+        ]),
   ];
 }
 
@@ -183,9 +188,11 @@ const liveAccessSql = statement<LiveTokenRow>(
      AND a.disabled_at_ms IS NULL
      AND CASE WHEN f.user_id IS NULL THEN ${IS_OWNER_ENABLED} ELSE u.id IS NOT NULL AND ${isStillValid('f')} END`,
 );
+// A refresh token of an earlier release may have a later end than its family.
 const unusedRefreshSql = statement<LiveTokenRow>(
   'unused-refresh-token',
-  `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, r.expires_at_ms, f.user_id, u.login, u.is_admin
+  `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, f.user_id, u.login, u.is_admin,
+     CASE WHEN r.expires_at_ms < f.expires_at_ms THEN r.expires_at_ms ELSE f.expires_at_ms END AS expires_at_ms
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id

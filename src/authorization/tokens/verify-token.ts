@@ -50,7 +50,8 @@ export function listCountingScopes(scopes: readonly string[], isAdmin: boolean):
   return isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
-function recordTokenUse(
+/** At most once a minute for each token. The caller does not wait for it. */
+export function recordTokenUse(
   dependencies: Pick<ProtocolDependencies, 'store' | 'log'>,
   token: LivePersonalToken,
   nowMs: number,

@@ -70,3 +70,26 @@ forEachEngine('a message about a file names it as its caller does', async (store
     message: /^Cannot read "rows.parquet" as Parquet: it is too short/,
   });
 });
+
+forEachEngine(
+  'a file with a reason and a field of its own in each row has the 100 most frequent of each, and the rest together',
+  async (store) => {
+    const others = Array.from({ length: 20_000 }, (_, i) => ({ target_model: i < 30 ? 'n' : `m${i}`, [`f${i}`]: 1 }));
+    const rows = Array.from({ length: 60 }, () => ({ target_model: 'm', f0: 1 }));
+    const lines = [...others, ...rows].map((row, i) =>
+      JSON.stringify({ ...row, at: 1.7e12 + i, input_token_length: 9 + i, ttft_millis: 5 + (i % 3) }),
+    );
+    const { ttft, left_out, ignored } = await evaluateUpload(store, Buffer.from(lines.join('\n')), {
+      model: 'm',
+      format: 'jsonl',
+      protocol: 'time',
+    });
+    assert.ok(ttft.rows > 0);
+    assert.equal(left_out!.length, 101);
+    assert.deepEqual(left_out![0], { rows: 30, reason: 'target_model is "n"', first_at: '1' });
+    assert.deepEqual(left_out![100], { rows: 20_000 - 30 - 99, reason: 'other reasons', first_at: `${30 + 99 + 1}` });
+    assert.equal(ignored!.length, 101);
+    assert.deepEqual(ignored![0], { name: 'f0', rows: 61 });
+    assert.deepEqual(ignored![100], { name: 'other fields', rows: 20_000 - 100 });
+  },
+);

@@ -185,7 +185,10 @@ export const evaluateObservations = describeOperation({
           }),
         )
         .optional()
-        .openapi({ description: 'Rows that could not be used; absent without such rows' }),
+        .openapi({
+          description:
+            'Rows that could not be used, by the 100 most frequent reasons, and those of other reasons together; absent without such rows',
+        }),
       copies: z.int().optional().openapi({
         description: 'Rows that say the same as another one, whose errors are too small; absent without such rows',
       }),
@@ -197,7 +200,10 @@ export const evaluateObservations = describeOperation({
           }),
         )
         .optional()
-        .openapi({ description: 'Fields that nothing is made of; absent without such fields' }),
+        .openapi({
+          description:
+            'Fields that nothing is made of: the 100 most frequent, and the others together; absent without such fields',
+        }),
       remarks: z
         .array(
           z.string().openapi({

@@ -6,7 +6,7 @@ import { createPriorModel, createTargetPrior } from '../model/model.ts';
 import { createRandom, drawLogNormal } from '../simulator/random-draws.ts';
 import { findConcurrency } from './find-concurrency.ts';
 import { fitLoadCurve, LOAD_FIELDS, type LoadMetrics } from './load-curve.ts';
-import { quantileOf } from './search-rates.ts';
+import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import { createServiceModel, type ServiceModel } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';
 
@@ -29,6 +29,8 @@ function meet(waiting: number): LoadMetrics {
   const idle = Object.fromEntries(LOAD_FIELDS.map((name) => [name, 0])) as unknown as LoadMetrics;
   return { ...idle, numRequestWaiting: waiting };
 }
+
+const UNSCATTERED = { end: Number.POSITIVE_INFINITY, promptTokensPerMs: 0, factors: Float64Array.of(1) };
 
 function openServer(tpot: Pick<TpotCurve, 'at' | 'near'>, seen = SEEN) {
   const curve: TpotCurve = { ...tpot, paceAt: () => 1, countDelayed: () => 0 };
@@ -70,7 +72,9 @@ test('findConcurrency() finds the same number however far it searches, as the li
     fc.property(calibration, ranges, limits, (known, all, asked) => {
       const service = openService(known);
       const near = (underWay: number) => {
-        return { promptTokensPerMs: 0, factors: all[Math.min(all.length - 1, Math.floor(underWay / 10))]! };
+        const range = Math.min(all.length - 1, Math.floor(underWay / 10));
+        const end = range === all.length - 1 ? Number.POSITIVE_INFINITY : 10 * range + 9;
+        return { end, promptTokensPerMs: 0, factors: all[range]! };
       };
       const find = (seen: number) =>
         findConcurrency(service, openServer({ at: (underWay) => 10 + underWay / 4, near }, seen), asked);
@@ -85,7 +89,7 @@ test('findConcurrency() keeps the limit of TTFT at all lower loads, though burst
   const bursts = Array.from({ length: 180 }, (_, i) => met(1 + (i % 9), 0));
   const load = fitLoadCurve([...bursts, ...Array.from({ length: 200 }, () => met(0, 12))]);
   const service = openService(unknownCalibration());
-  const near = () => ({ promptTokensPerMs: 0, factors: Float64Array.of(1) });
+  const near = () => UNSCATTERED;
   const server = { ...openServer({ at: () => 1, near }), load };
   for (const ttftMs of [600, 800, 1000, 1400]) {
     const shares = Array.from({ length: 25 }, (_, underWay) => {
@@ -97,6 +101,25 @@ test('findConcurrency() keeps the limit of TTFT at all lower loads, though burst
     assert.equal(found, firstBroken === -1 ? 24 : Math.max(0, firstBroken - 1), `${ttftMs} ms: ${shares.join()}`);
   }
 });
+
+for (const seen of [40, 1e6, 2 ** 32])
+  test(`findConcurrency() tries few loads when the highest of the samples is ${seen}`, () => {
+    let tried = 0;
+    const at = (waiting: number) => {
+      tried++;
+      return meet(waiting);
+    };
+    const near = (underWay: number) =>
+      underWay < 20 ? { ...UNSCATTERED, end: 19, factors: Float64Array.of(1.5) } : UNSCATTERED;
+    const find = (limits: Partial<LatencyLimits>) => {
+      const server = openServer({ at: (underWay) => 10 + underWay / 4, near }, seen);
+      const asked = { ttftMs: undefined, tpotMs: undefined, quantile: 0.9, ...limits };
+      return findConcurrency(openService(unknownCalibration()), { ...server, load: { ...server.load, at } }, asked);
+    };
+    assert.deepEqual([find({}), find({ tpotMs: 20 }), find({ tpotMs: 25 })], [2 * seen, 13, 60]);
+    assert.ok(find({ ttftMs: 1000 }) < 2 * seen);
+    assert.ok(tried < 500, `${tried} loads`);
+  });
 
 const SCATTER = 0.5;
 /** The quantiles of a standard normal distribution at `LEVELS`. */
@@ -113,7 +136,7 @@ for (const level of [0.5, 0.9, 0.95, 0.99])
       drawLogNormal(random, medians[i % medians.length]!, SCATTER),
     );
     const limits = { ttftMs: quantileOf(times.sort(), level), tpotMs: undefined, quantile: level };
-    const near = () => ({ promptTokensPerMs: 0, factors: Float64Array.of(1) });
+    const near = () => UNSCATTERED;
     const found = findConcurrency(service, openServer({ at: () => 1, near }), limits);
     assert.ok(Math.abs(found - 50) <= 2, `${found} instead of 50`);
   });

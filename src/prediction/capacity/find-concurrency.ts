@@ -20,22 +20,37 @@ type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;
  * ever met two requests would otherwise count as full with one.
  */
 export function findConcurrency(model: ServiceModel, server: LoadedServer, limits: LatencyLimits): number {
-  // No metric falls where more requests are under way, so the TTFT is bisected: to ask the model is what takes time.
-  let [good, bad] = [-1, findFirstBroken(server, limits)];
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1;
-    if (keepsTtft(model, { server, underWay: middle }, limits)) good = middle;
-    else bad = middle;
-  }
-  return Math.max(0, good);
+  // No metric falls where more requests are under way.
+  const breaksTtft = (underWay: number) => !keepsTtft(model, { server, underWay }, limits);
+  return Math.max(0, findFirst([0, findFirstBroken(server, limits)], breaksTtft) - 1);
 }
 
-/** Finds the fewest requests that break the TPOT or fill the cache. All are tried: the TPOT scatters less at some higher loads. */
+/** Finds the fewest requests that break the TPOT or fill the cache. The TPOT scatters less at some higher loads, but rises within a range. */
 function findFirstBroken(server: LoadedServer, limits: LatencyLimits): number {
   const most = EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen));
-  let underWay = 0;
-  while (underWay <= most && hasCache(server, underWay) && keepsTpot(server, underWay, limits)) underWay++;
-  return underWay;
+  const full = findFirst([0, most + 1], (underWay) => !hasCache(server, underWay));
+  let from = 0;
+  while (from < full) {
+    const to = Math.min(full, Math.floor(server.tpot.near(from).end) + 1);
+    const broken = findFirst([from, to], (underWay) => !keepsTpot(server, underWay, limits));
+    if (broken < to) return broken;
+    from = to;
+  }
+  return full;
+}
+
+/**
+ * Finds the first number from `from` on and before `to` for which `holds` returns true, else `to`. It bisects, so
+ * `holds` must stay true above the first one: a caller may report loads of billions, which cannot be tried one by one.
+ */
+function findFirst([from, to]: readonly [from: number, to: number], holds: (value: number) => boolean): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 interface At {

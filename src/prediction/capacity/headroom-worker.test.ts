@@ -14,6 +14,7 @@ import { importTrees, placeImported } from '../registry/import-model.ts';
 import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createHeadroomGauges, createHeadroomWorker, type HeadroomDependencies } from './headroom-worker.ts';
+import type { LatencyLimits } from './search-rates.ts';
 
 const never = new AbortController().signal;
 
@@ -24,13 +25,15 @@ async function readSeries(metrics: Registry, name: string): Promise<Record<strin
 
 type Given = Pick<HeadroomDependencies, 'store' | 'world' | 'metrics' | 'readUnderWay'>;
 
-async function openWorker(rows: readonly Observation[], given: Given) {
+const TPOT_LIMIT = { ttftMs: undefined, tpotMs: 27, quantile: 0.9 };
+
+async function openWorker(rows: readonly Observation[], given: Given, limits: LatencyLimits = TPOT_LIMIT) {
   await addSamples(given.store, rows);
   const model = trainModel('m@1', tabulate(rows));
   return createHeadroomWorker({
     ...given,
     log: createLog('silent'),
-    limits: { ttftMs: undefined, tpotMs: 27, quantile: 0.9 },
+    limits,
     outputTokens: 100,
     listModels: () => [{ targetModel: 'm', model }],
   });
@@ -165,6 +168,20 @@ forEachEngine('a server that never met two requests has room for more than it ha
   const headroom = await readSeries(metrics, 'trivet_prediction_headroom_requests');
   assert.equal(headroom['10.0.0.1'], 2);
   assert.ok(headroom['10.0.0.0']! > 2, JSON.stringify(headroom));
+});
+
+forEachEngine('a server that reports billions of requests under way has a headroom too', async (store) => {
+  const metrics = new Registry();
+  const most = 2 ** 31 - 1;
+  const rows = observePool({ rows: 60 }).map((row) => ({
+    ...row,
+    input: { ...row.input, numRequestWaiting: most, numRequestRunning: most, kvCacheUsage: 0 },
+  }));
+  const given = { store, world: createStillWorld(), metrics, readUnderWay: () => 0 };
+  const worker = await openWorker(rows, given, { ttftMs: 1e9, tpotMs: undefined, quantile: 0.9 });
+  await worker.update(never);
+  const capacity = await readSeries(metrics, 'trivet_prediction_capacity_requests');
+  assert.deepEqual(capacity, { '10.0.0.0': 2 * (most + most) });
 });
 
 /** Trees of LightGBM that predict 100 ms for an idle server, and 100 more for each request that runs, up to 40. */

@@ -23,7 +23,7 @@ function createPool({ servers, promptMs = 5, outputTokens = OUTPUT_TOKENS }: Lik
       at: tpotAt,
       paceAt: (underWay) => 1 / tpotAt(underWay),
       countDelayed: () => 0,
-      near: () => ({ promptTokensPerMs: 0, factors: Float64Array.of(1) }),
+      near: () => ({ end: Number.POSITIVE_INFINITY, promptTokensPerMs: 0, factors: Float64Array.of(1) }),
     },
     promptTimes: { draw: () => promptMs },
     requests: [{ inputTokenLength: 100, prefixCacheScore: 0, outputTokens }],

@@ -29,6 +29,8 @@ export interface TpotCurve {
 }
 
 export interface ObservedNear {
+  /** The most requests under way for which these observations count; infinite for those at the highest loads. */
+  readonly end: number;
   /** The typical pace at which prompts were computed. */
   readonly promptTokensPerMs: number;
   /** Observed times divided by those of the curve, sorted. */
@@ -69,20 +71,19 @@ export function fitTpotCurve(samples: readonly Observation[], options: TpotCurve
   const knots = makeIsotonic(joinPoints(answers.map((one) => ({ ...one, tpotMs: one.tpotMs * shareOf(one) }))));
   const at = (underWay: number, promptTokensPerMs: number) =>
     interpolate(knots, underWay) / shareOf({ promptTokensPerMs });
-  const ranges = splitRanges(answers).map((range) => ({
-    end: range.at(-1)!.underWay,
+  const ranges = splitRanges(answers).map((range, i, all) => ({
+    end: i === all.length - 1 ? Number.POSITIVE_INFINITY : range.at(-1)!.underWay,
     promptTokensPerMs: meanPaceOf(range),
     factors: Float64Array.from(
       range,
       ({ underWay, promptTokensPerMs, tpotMs }) => tpotMs / at(underWay, promptTokensPerMs),
     ).sort(),
   }));
-  const last = ranges.at(-1)!;
   return {
     at,
     paceAt: (underWay, promptTokensPerMs) => (1 - cost * promptTokensPerMs) / interpolate(knots, underWay),
     countDelayed: (underWay, promptTokens) => (cost * promptTokens) / interpolate(knots, underWay),
-    near: (underWay) => ranges.find(({ end }) => end >= underWay) ?? last,
+    near: (underWay) => ranges.find(({ end }) => end >= underWay)!,
   };
 }
 

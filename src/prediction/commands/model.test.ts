@@ -220,6 +220,18 @@ test('fields that nothing is made of are named once', async () => {
   assert.match(stderr, /Fields that nothing is made of: kv_cache_use \(40 rows\)/);
 });
 
+test('more than 100 reasons and fields are counted together', async () => {
+  const other = Array.from({ length: 300 }, (_, i) => {
+    return JSON.stringify({ ...(JSON.parse(lines[0]!) as object), target_model: `m${i}`, [`f${i}`]: 1 });
+  });
+  const argv = ['model', 'evaluate', '--model', 'm', '--protocol', 'time', '--input', '-'];
+  const { code, stderr } = await runTrivet(argv, { env, input: [...other, ...lines.slice(0, 40)].join('\n') });
+  assert.equal(code, 0, stderr);
+  assert.equal(stderr.match(/target_model is "m\d+"/g)?.length, 100);
+  assert.match(stderr, /^ +200 +other reasons +standard input:101$/m);
+  assert.match(stderr, /Fields that nothing is made of: f0 \(1 row\), .*, f99 \(1 row\), other fields \(200 rows\)/);
+});
+
 const LOG_HEADER = 'run,server,start_ms,first_token_ms,end_ms,input_tokens,output_tokens';
 
 /** Evaluates a log of 30 requests, its times multiplied with `unit`, and with these more columns. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -98,11 +99,11 @@ test('trivet observe dates a row that a clock ahead has dated with the time of t
 });
 
 /** Starts the command with one row, and returns it with a connection to its database. */
-async function observeProgram(t: TestContext, name: string) {
+async function observeProgram(t: TestContext, name: string, path = '-') {
   const dataDir = join(folder, name);
   const made = await runTrivet(['observe', '--input', '-'], { env: { TRIVET_DATA_DIR: dataDir }, input: toLine(ROW) });
   assert.equal(made.code, 0, made.stderr);
-  const child = spawn(process.execPath, ['src/cli/trivet.ts', 'observe', '--input', '-'], {
+  const child = spawn(process.execPath, ['src/cli/trivet.ts', 'observe', '--input', path], {
     env: { ...process.env, TRIVET_DATA_DIR: dataDir },
     stdio: ['pipe', 'ignore', 'pipe'],
   });
@@ -151,6 +152,20 @@ test('trivet observe ends at once when the rows of a program cannot be stored', 
   await waitUntil(() => countStored() === 2);
   database.exec('DROP TABLE samples');
   child.stdin.write(toLine(ROW));
+  assert.deepEqual(await closed, [1, null]);
+  assert.match(said.text, /^Cannot run "sample-insert-many-1" on the database$/m);
+});
+
+test('trivet observe stores the rows of a named pipe before its end, and ends at once when it cannot', async (t) => {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  const { closed, said, database, countStored } = await observeProgram(t, 'named', path);
+  // Opening it waits for the command.
+  await using pipe = await open(path, 'w');
+  await pipe.write(toLine(ROW).repeat(3));
+  await waitUntil(() => countStored() === 1 + 3);
+  database.exec('DROP TABLE samples');
+  await pipe.write(toLine(ROW));
   assert.deepEqual(await closed, [1, null]);
   assert.match(said.text, /^Cannot run "sample-insert-many-1" on the database$/m);
 });

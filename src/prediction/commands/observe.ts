@@ -7,13 +7,12 @@ import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { ReadRow } from '../formats/parse-record.ts';
 import { describePlace, type Format, readObservations } from '../formats/read-observations.ts';
-import { countRefusal, type Refusals } from '../formats/read-table.ts';
+import { createFieldCounter, createRefusalCounter } from '../formats/read-table.ts';
 import { isTooFarAhead, MAX_NAME_BYTES } from '../observations/event-draft.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
 import { createRecordings, createTimeline, type RecordingDates, type Recordings } from './recording-times.ts';
 import {
-  createFieldCounter,
   createFormatOption,
   createKvCapacityOption,
   createServerOption,
@@ -33,13 +32,8 @@ interface ObserveOptions {
 }
 
 const FILES: IntakePace = { checkedRows: 20_000 };
-/** Standard input may be a program that goes on for days, and says nothing for hours. */
-const STREAM: IntakePace = {
-  checkedRows: 1000,
-  maxWaitMs: 1000,
-  // The read that waits for standard input throws the error.
-  onFailure: (error) => void process.stdin.on('error', () => {}).destroy(error),
-};
+/** Standard input or a pipe may be a program that goes on for days, and says nothing for hours. */
+const STREAM: IntakePace = { checkedRows: 1000, maxWaitMs: 1000 };
 
 export function createObserveCommand(): Command {
   return new Command('observe')
@@ -56,14 +50,22 @@ export function createObserveCommand(): Command {
 async function observe(options: ObserveOptions): Promise<void> {
   if (options.model !== undefined) checkModelName(options.model);
   await using opened = await openCliStore({ ifAbsent: 'create' });
-  using intake = createSampleIntake(opened, options.input.includes('-') ? STREAM : FILES);
-  const refused = new Map<string, Refusals>();
+  const failing = new AbortController();
+  const pace = options.input.some(isStream) ? STREAM : FILES;
+  using intake = createSampleIntake(opened, { ...pace, onFailure: (error) => failing.abort(error) });
+  const refused = createRefusalCounter();
   const ignored = createFieldCounter();
-  for await (const { path, row } of readDatedRows({ ...options, onIgnoredField: ignored.count }, opened.world))
-    if ('refusal' in row) countRefusal(refused, row.refusal, describePlace(path, row));
-    else await intake.add(row.observation);
+  const reading = { ...options, onIgnoredField: ignored.count, signal: failing.signal };
+  try {
+    for await (const { path, row } of readDatedRows(reading, opened.world))
+      if ('refusal' in row) refused.count(row.refusal, describePlace(path, row));
+      else await intake.add(row.observation);
+  } catch (error) {
+    // The read that waited for the stream was ended.
+    throw failing.signal.aborted ? failing.signal.reason : error;
+  }
   const accepted = await intake.finish();
-  const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
+  const refusals = refused.list();
   warnOfIgnored(ignored.list());
   if (accepted === 0 && refusals.length > 0)
     throw new Failure('invalid', `Cannot observe: no row is usable\n${formatRefusals(refusals)}`);
@@ -74,6 +76,7 @@ async function observe(options: ObserveOptions): Promise<void> {
 
 interface ReadingOptions extends ObserveOptions {
   readonly onIgnoredField: (name: string) => void;
+  readonly signal: AbortSignal;
 }
 
 interface FileRow {

@@ -12,6 +12,7 @@ import {
 } from '../formats/field-names.ts';
 import { parseInputRecord } from '../formats/parse-record.ts';
 import { openRecords, TABLE_FORMATS, type TableFormat } from '../formats/read-observations.ts';
+import { createFieldCounter } from '../formats/read-table.ts';
 import { createInputColumns, explainInput, fillInput } from '../model/explain-input.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
@@ -19,7 +20,7 @@ import type { PredictColumns } from '../schema/columns.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
-import { createFieldCounter, createFormatOption, warnOfIgnored } from './row-input.ts';
+import { createFormatOption, warnOfIgnored } from './row-input.ts';
 import { readServedModel } from './served-model.ts';
 
 interface PredictOptions {

@@ -67,19 +67,6 @@ function formatIgnored(fields: readonly IgnoredField[]): string {
   return fields.map(({ name, rows }) => `${name} (${rows} ${rows === 1 ? 'row' : 'rows'})`).join(', ');
 }
 
-export interface FieldCounter {
-  readonly count: (name: string) => void;
-  readonly list: () => IgnoredField[];
-}
-
-export function createFieldCounter(): FieldCounter {
-  const rowsByName = new Map<string, number>();
-  return {
-    count: (name) => void rowsByName.set(name, (rowsByName.get(name) ?? 0) + 1),
-    list: () => Array.from(rowsByName, ([name, rows]) => ({ name, rows })),
-  };
-}
-
 /** A misspelt field would else be a metric that is 0 everywhere. */
 export function warnOfIgnored(fields: readonly IgnoredField[]): void {
   if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -56,6 +56,34 @@ test('a slowdown of a server that is not there, or that says no time, is refused
   const unclear = await runTrivet(['simulate', '--slow', 'large-0:2']);
   assert.notEqual(unclear.code, 0);
   assert.match(unclear.stderr, /"large-0:2" must be a server, a factor above 0 and a time/);
+});
+
+function writeTables(name: string, ...dense: readonly string[]): string {
+  const path = join(folder, name);
+  mkdirSync(path);
+  writeFileSync(join(path, 'dense.csv'), ['layer,tokens,time_us', ...dense, ''].join('\n'));
+  const attention = [
+    'prefill_chunk,kv_prefill,n_decode,kv_decode,time_us',
+    '512,0,0,0,90',
+    '0,0,1,100,4',
+    '0,0,1,900,6',
+  ];
+  writeFileSync(join(path, 'attention.csv'), `${attention.join('\n')}\n`);
+  writeFileSync(join(path, 'per_sequence.csv'), 'layer,sequences,time_us\nlm_head,1,100\nlm_head,8,120\n');
+  return path;
+}
+
+test('measured step times that are repeated count with their mean, and a cell that is no time is refused', async () => {
+  const once = writeTables('once', 'mlp,1,10', 'mlp,2048,900');
+  const twice = writeTables('twice', 'mlp,1,8', 'mlp,1,12', 'mlp,2048,900');
+  const toTimes = (rows: readonly Row[]) => rows.map(({ at, tpot_millis }) => [at, tpot_millis]);
+  const rows = await simulate('--servers', twice);
+  assert.ok(rows.some(({ tpot_millis = 0 }) => tpot_millis > 0));
+  assert.deepEqual(toTimes(rows), toTimes(await simulate('--servers', once)));
+  const wrong = writeTables('wrong', 'mlp,1,fast');
+  const refused = await runTrivet(['simulate', '--servers', wrong]);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /time_us must be a number of 0 or more, got "fast" at .*wrong\/dense\.csv:2\n$/);
 });
 
 const TRACE_LINE = '{"timestamp": 0, "input_length": 10, "output_length": 2}';

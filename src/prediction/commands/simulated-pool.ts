@@ -77,7 +77,10 @@ function readServer(name: string): PoolServer {
 const TABLE_LAYERS = 32;
 
 function readTables(folder: string): StepTimer {
-  const read = (file: string) => readFileSync(join(folder, file), 'utf8');
+  const read = (file: string) => {
+    const path = join(folder, file);
+    return { path, text: readFileSync(path, 'utf8') };
+  };
   return createTableTimer(
     { dense: read('dense.csv'), attention: read('attention.csv'), perSequence: read('per_sequence.csv') },
     TABLE_LAYERS,

@@ -1,5 +1,9 @@
 /** Opens a file or standard input, and lets its first bytes be inspected before they are read. */
-import { createReadStream } from 'node:fs';
+import { createReadStream, open } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import { addAbortSignal, Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { describeError, Failure } from '../../errors.ts';
 
 export interface ByteSource {
@@ -15,11 +19,17 @@ interface OpenOptions {
   readonly headBytes: number;
   /** Whether no more of the start is needed: a stream may take long for its next bytes. */
   readonly isEnough: (head: Uint8Array) => boolean;
+  /** Ends a read that is under way. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** `-` is standard input. */
-export async function openBytes(path: string, { stdin, headBytes, isEnough }: OpenOptions): Promise<ByteSource> {
-  const source = path === '-' ? stdin : createReadStream(path);
+export async function openBytes(
+  path: string,
+  { stdin, headBytes, isEnough, signal }: OpenOptions,
+): Promise<ByteSource> {
+  const source = path === '-' ? stdin : await openStream(path);
+  if (signal !== undefined && source instanceof Readable) addAbortSignal(signal, source);
   const rest = source[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   const first: Uint8Array[] = [];
   try {
@@ -33,6 +43,15 @@ export async function openBytes(path: string, { stdin, headBytes, isEnough }: Op
     throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
   }
   return { head: Buffer.concat(first).subarray(0, headBytes), chunks: chain(first, rest) };
+}
+
+const openDescriptor = promisify(open);
+
+/** A named pipe is read like a socket: the program that writes may pause for hours, and a read of a file cannot be ended. */
+async function openStream(path: string): Promise<Readable> {
+  const stats = await stat(path).catch(() => undefined);
+  if (stats?.isFIFO() !== true) return createReadStream(path);
+  return new Socket({ fd: await openDescriptor(path, 'r'), readable: true, writable: false });
 }
 
 async function* chain(first: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -35,12 +35,14 @@ export interface ReadOptions {
   readonly maxRows?: number | undefined;
   /** Is called for each field of each row that nothing is made of. */
   readonly onIgnoredField?: (name: string) => void;
+  /** Ends a read that is under way. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** `path` may be `-`. */
 export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
-  const { name = describePath(path), maxRows, server } = options;
-  const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES, isEnough: isDetectable });
+  const { name = describePath(path), maxRows, server, stdin, signal } = options;
+  const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES, isEnough: isDetectable, signal });
   const file: NamedFile = { path, name, source };
   const format = options.format ?? detectSource(file);
   if (format === 'requests') {

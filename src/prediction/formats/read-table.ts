@@ -50,20 +50,17 @@ export interface ReadTableOptions {
 /** Reads every file, one after the other, into one table in the order of time. */
 export async function readTable(paths: readonly string[], options: ReadTableOptions): Promise<ReadTable> {
   const table = createObservationTable();
-  const byReason = new Map<string, Refusals>();
-  const ignored = new Map<string, number>();
-  const onIgnoredField = (name: string) => void ignored.set(name, (ignored.get(name) ?? 0) + 1);
+  const refused = createRefusalCounter();
+  const ignored = createFieldCounter();
   for (const path of paths)
-    for await (const row of readObservations(path, { ...options, onIgnoredField })) {
+    for await (const row of readObservations(path, { ...options, onIgnoredField: ignored.count })) {
       const refusal = 'refusal' in row ? row.refusal : options.check?.(row.observation);
       if (refusal === undefined && 'observation' in row) appendObservation(table, row.observation);
-      else countRefusal(byReason, refusal ?? '', describePlace(path, row));
+      else refused.count(refusal ?? '', describePlace(path, row));
       if (row.line % 10_000 === 0) options.onProgress?.(table.count);
     }
-  const ignoredFields = Array.from(ignored, ([name, rows]) => ({ name, rows }));
   const knownFields = isTableFormat(options.format) ? KNOWN_FIELDS : REQUEST_FIELDS;
-  const refusals = [...byReason.values()].sort((a, b) => b.rows - a.rows);
-  return { table: orderByTime(table), ignoredFields, knownFields, refusals };
+  return { table: orderByTime(table), ignoredFields: ignored.list(), knownFields, refusals: refused.list() };
 }
 
 /** The same rows in the order of time; as they stand when some have no time of day, as runs with clocks of their own. */
@@ -73,8 +70,72 @@ function orderByTime(table: ObservationTable): ObservationTable {
   return rows.every((row, i) => row === i) ? table : selectRows(table, rows);
 }
 
-/** Counts a row that is refused for this reason. */
-export function countRefusal(byReason: Map<string, Refusals>, reason: string, at: string): void {
-  const known = byReason.get(reason);
-  byReason.set(reason, { reason, rows: (known?.rows ?? 0) + 1, firstAt: known?.firstAt ?? at });
+export interface RefusalCounter {
+  readonly count: (reason: string, at: string) => void;
+  /** Returns the most frequent reasons, and the rest together as the last one. */
+  readonly list: () => Refusals[];
+}
+
+export interface FieldCounter {
+  readonly count: (name: string) => void;
+  /** Returns the most frequent fields, and the rest together as the last one. */
+  readonly list: () => IgnoredField[];
+}
+
+/** A file may have a reason in each row that no other row has, and a field too. */
+const MAX_LISTED = 100;
+/** Beyond it, texts are counted together: a stream may bring others for days. */
+const MAX_COUNTED = 10_000;
+/** Reasons and fields repeat what the file says. */
+const MAX_CHARACTERS = 300;
+
+export function createRefusalCounter(): RefusalCounter {
+  const byReason = new Map<string, Refusals>();
+  const rest = 'other reasons';
+  return {
+    count(text, at) {
+      const reason = chooseKey(byReason, text, rest);
+      const known = byReason.get(reason);
+      byReason.set(reason, { reason, rows: (known?.rows ?? 0) + 1, firstAt: known?.firstAt ?? at });
+    },
+    list() {
+      const [listed, others] = splitMostFrequent([...byReason.values()], ({ reason }) => reason === rest);
+      return others.length === 0 ? listed : [...listed, { ...others[0]!, reason: rest, rows: sumRows(others) }];
+    },
+  };
+}
+
+export function createFieldCounter(): FieldCounter {
+  const byName = new Map<string, IgnoredField>();
+  const rest = 'other fields';
+  return {
+    count(text) {
+      const name = chooseKey(byName, text, rest);
+      byName.set(name, { name, rows: (byName.get(name)?.rows ?? 0) + 1 });
+    },
+    list() {
+      const [listed, others] = splitMostFrequent([...byName.values()], ({ name }) => name === rest);
+      return others.length === 0 ? listed : [...listed, { name: rest, rows: sumRows(others) }];
+    },
+  };
+}
+
+function chooseKey(known: ReadonlyMap<string, unknown>, text: string, rest: string): string {
+  const key = text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}…` : text;
+  return known.has(key) || known.size < MAX_COUNTED ? key : rest;
+}
+
+/** Returns the most frequent first, and the others in their own order. */
+function splitMostFrequent<T extends { readonly rows: number }>(
+  all: readonly T[],
+  isRest: (one: T) => boolean,
+): readonly [listed: T[], others: T[]] {
+  const sorted = all.filter((one) => !isRest(one)).sort((a, b) => b.rows - a.rows);
+  const listed = sorted.slice(0, MAX_LISTED);
+  const isListed = new Set(listed);
+  return [listed, all.filter((one) => !isListed.has(one))];
+}
+
+function sumRows(counted: readonly { readonly rows: number }[]): number {
+  return counted.reduce((sum, { rows }) => sum + rows, 0);
 }

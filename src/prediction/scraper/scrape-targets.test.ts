@@ -11,11 +11,11 @@ import { createHostAddresses, type LookUp } from './host-addresses.ts';
 import { isScrapeAddress } from './scrape-addresses.ts';
 import { createTargetList } from './scrape-targets.ts';
 
-const log = createLog('silent');
+const silent = createLog('silent');
 const RESOLVE_EVERY_MS = 30_000;
 
 /** A list whose clock and resolver the test holds. */
-function openList(source: string, lookUp: LookUp) {
+function openList(source: string, lookUp: LookUp, log = silent) {
   const clock = { nowMs: 0 };
   const addresses = createHostAddresses({ world: { monotonicMs: () => clock.nowMs }, log, lookUp });
   const list = createTargetList({ source, addresses, log });
@@ -61,6 +61,64 @@ test('the same addresses in another order are the same list', async () => {
   clock.nowMs += RESOLVE_EVERY_MS;
   await readPlaces();
   assert.equal(await list.read(), before);
+});
+
+const PODS = ['10.0.0.1', '10.0.0.2'];
+const lists: [title: string, source: string, lookUp: LookUp, servers: readonly (readonly string[])[]][] = [
+  ['a line twice', 'http://10.0.0.1/m,http://10.0.0.1/m', async () => [], [['10.0.0.1:80', '10.0.0.1']]],
+  [
+    'a line twice whose host is not resolved',
+    'http://vllm.test/m,http://vllm.test/m',
+    async () => [],
+    [['vllm.test:80', 'vllm.test']],
+  ],
+  [
+    'a headless service and one of its pods',
+    'http://vllm.test/m,http://10.0.0.2/m',
+    async () => PODS,
+    PODS.map((pod) => [`${pod}:80`, pod]),
+  ],
+  [
+    'two hosts with one address',
+    'http://a.test/m,http://b.test/m',
+    async () => ['10.0.0.1'],
+    [['10.0.0.1:80', '10.0.0.1', 'a.test:80', 'a.test', 'b.test:80', 'b.test']],
+  ],
+  [
+    'a server with a name and without',
+    'http://10.0.0.1/m,gpu=http://10.0.0.1/m,cpu=http://10.0.0.1/m',
+    async () => [],
+    [['gpu', '10.0.0.1:80', '10.0.0.1'], ['cpu']],
+  ],
+  [
+    'a name that is the address of another server',
+    '10.0.0.2=http://10.0.0.1/m,http://10.0.0.2/m',
+    async () => [],
+    [['10.0.0.2'], ['10.0.0.2:80']],
+  ],
+];
+for (const [title, source, lookUp, servers] of lists)
+  test(`a list with ${title} leads to each server once, under its names`, async () => {
+    const { list, readPlaces } = openList(source, lookUp);
+    await readPlaces();
+    assert.deepEqual(
+      (await list.read()).map(({ names }) => names),
+      servers,
+    );
+  });
+
+test('a server that no name tells from another is scraped under its URL, and logged once', async () => {
+  const lines: string[] = [];
+  const logged = createLog('warn', {
+    write: (line) => void lines.push((JSON.parse(line) as { server: string }).server),
+  });
+  const places = ['http://10.0.0.1/a', 'http://10.0.0.1/b'];
+  const { readPlaces } = openList(places.join(), async () => [], logged);
+  assert.deepEqual(
+    await readPlaces(),
+    places.map((place) => [place, place]),
+  );
+  assert.deepEqual(lines, places);
 });
 
 test('addresses that must not be scraped are left out of what a name resolves to', async () => {

@@ -34,7 +34,6 @@ export interface TargetListDependencies {
 const MAX_FILE_BYTES = 1_048_576;
 
 export function createTargetList({ source, addresses, log }: TargetListDependencies): TargetList {
-  const isFile = !source.includes('://');
   let entries: readonly ScrapeEntry[] | undefined;
   let version = '';
   let targets: readonly ScrapeTarget[] = [];
@@ -44,9 +43,9 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
 
   /** True when the list is another one than before. */
   async function readList(): Promise<boolean> {
-    const next = isFile ? await readVersion(source) : source;
+    const next = isFile(source) ? await readVersion(source) : source;
     if (next === version && entries !== undefined) return false;
-    entries = parseScrapeList(isFile ? await readBounded(source) : source);
+    entries = await readScrapeList(source);
     version = next;
     return true;
   }
@@ -74,18 +73,38 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
       addresses.refresh(listed.flatMap((entry) => findHostToResolve(entry) ?? []));
       if (!isChanged && targetsOfChange === addresses.changes) return targets;
       targetsOfChange = addresses.changes;
-      const next = dropSharedNames(listed.flatMap((entry) => listTargets(entry, addresses.find)));
-      if (describe(next) !== describe(targets)) targets = next;
+      const next = nameApart(joinSame(listed.flatMap((entry) => listTargets(entry, addresses.find))));
+      if (describe(next) === describe(targets)) return targets;
+      targets = next;
+      for (const server of listUnnamed(targets))
+        log.warn({ server }, 'Cannot tell a scraped server by its address, which others share; name it: NAME=URL');
       return targets;
     },
   };
+}
+
+/** Throws `invalid` when the list, or the file that has it, cannot be read. */
+export async function readScrapeList(source: string): Promise<ScrapeEntry[]> {
+  return parseScrapeList(isFile(source) ? await readBounded(source) : source);
+}
+
+function isFile(source: string): boolean {
+  return !source.includes('://');
+}
+
+/** A target before names that others have are taken from it. */
+interface ListedTarget extends ScrapeTarget {
+  /** Where to ask, or where the list says while no address of its host is known. */
+  readonly place: string;
+  /** The list gives it its first name. */
+  readonly isNamed: boolean;
 }
 
 function findHostToResolve({ url }: ScrapeEntry): string | undefined {
   return isIP(hostOf(url)) === 0 ? url.hostname : undefined;
 }
 
-function listTargets(entry: ScrapeEntry, find: (host: string) => readonly string[]): ScrapeTarget[] {
+function listTargets(entry: ScrapeEntry, find: (host: string) => readonly string[]): ListedTarget[] {
   const host = findHostToResolve(entry);
   if (host === undefined) return [toTarget(entry, hostOf(entry.url))];
   const found = find(host);
@@ -96,21 +115,46 @@ function listTargets(entry: ScrapeEntry, find: (host: string) => readonly string
   return found.map((address) => toTarget(entry, address));
 }
 
-function toTarget({ name, url }: ScrapeEntry, address: string): ScrapeTarget {
+function toTarget({ name, url }: ScrapeEntry, address: string): ListedTarget {
   const at = new URL(url);
   const written = isIP(address) === 6 ? `[${address}]` : address;
   at.hostname = written;
   const port = at.port || (at.protocol === 'https:' ? '443' : '80');
-  const names = [`${written}:${port}`, address, `${url.hostname}:${port}`, url.hostname];
-  return { url: at, host: url.host, names: name === undefined ? [...new Set(names)] : [name] };
+  const aliases = [...new Set([`${written}:${port}`, address, `${url.hostname}:${port}`, url.hostname])];
+  const isNamed = name !== undefined;
+  return { url: at, host: url.host, names: isNamed ? [name] : aliases, place: at.href, isNamed };
 }
 
-/** An address with several ports, or a name with several addresses, stands for none of them. */
-function dropSharedNames(targets: readonly ScrapeTarget[]): ScrapeTarget[] {
+/** The list may lead to a server twice, by its address and by a host that has it: it is one, with all of its names. */
+function joinSame(targets: readonly ListedTarget[]): ListedTarget[] {
+  return [...Map.groupBy(targets, ({ place }) => place).values()].flatMap((same) => {
+    const [named, unnamed] = [same.filter(({ isNamed }) => isNamed), same.filter(({ isNamed }) => !isNamed)];
+    const aliases = unnamed.flatMap(({ names }) => names);
+    const [first, ...others] = named.length > 0 ? named : unnamed.slice(0, 1);
+    return [{ ...first!, names: [...new Set([...first!.names, ...aliases])] }, ...others];
+  });
+}
+
+/** A name of the list is that of its server alone. An address with several ports, or a host with several addresses, stands for none. */
+function nameApart(targets: readonly ListedTarget[]): ScrapeTarget[] {
+  const given = new Set(targets.flatMap(({ names, isNamed }) => (isNamed ? [names[0]] : [])));
   const uses = new Map<string, number>();
   for (const { names } of targets) for (const name of names) uses.set(name, (uses.get(name) ?? 0) + 1);
-  const unique = targets.map((target) => ({ ...target, names: target.names.filter((name) => uses.get(name) === 1) }));
-  return unique.filter(({ names }) => names.length > 0);
+  return targets.map(({ url, host, names, place, isNamed }) => {
+    const own = names.filter((name, i) => (isNamed && i === 0) || (uses.get(name) === 1 && !given.has(name)));
+    return { url, host, names: own.length > 0 ? own : [showPlace(place)] };
+  });
+}
+
+/** People see the server by it, and callers cannot name it. A query may have a secret. */
+function showPlace(place: string): string {
+  const { origin, pathname } = new URL(place);
+  return `${origin}${pathname}`;
+}
+
+/** Names of the list, addresses and hosts have no slash. */
+function listUnnamed(targets: readonly ScrapeTarget[]): string[] {
+  return targets.flatMap(({ names }) => (names[0]!.includes('/') ? [names[0]!] : []));
 }
 
 function describe(targets: readonly ScrapeTarget[]): string {

@@ -34,6 +34,15 @@ test('a server that tells its load has it in rows that bring none, under each of
   assert.deepEqual(Array.from(columns.kvCacheUsage), [0.25, 0.25, 0, 0]);
 });
 
+test('a server that is listed twice has its load in rows', async () => {
+  await using good = await startLoadServer((_request, response) => response.end(METRICS));
+  await using opened = openScrapes(`${good.url},${good.url},gpu=${good.url}`);
+  await opened.worker.scrapeAll(never);
+  const columns = askAbout([`127.0.0.1:${good.port}`, 'gpu']);
+  assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 0);
+  assert.deepEqual(Array.from(columns.numRequestRunning), [12, 12]);
+});
+
 /** Each row of a call is the name of a server, and what the caller sends as running there. */
 const calls: [title: string, rows: readonly (readonly [name: string, running: number])[], filled: readonly number[]][] =
   [

@@ -5,14 +5,20 @@
 import { Failure } from '../../errors.ts';
 import type { StepTimer } from './step-time.ts';
 
-/** The texts of the tables; times in microseconds. */
+/** The tables; times in microseconds. A measurement that is repeated counts with its mean. */
 export interface StepTables {
   /** `layer,tokens,time_us` */
-  readonly dense: string;
+  readonly dense: StepTable;
   /** `prefill_chunk,kv_prefill,n_decode,kv_decode,time_us`; contexts are those of one sequence. */
-  readonly attention: string;
+  readonly attention: StepTable;
   /** `layer,sequences,time_us` */
-  readonly perSequence: string;
+  readonly perSequence: StepTable;
+}
+
+export interface StepTable {
+  /** Names the table in messages. */
+  readonly path: string;
+  readonly text: string;
 }
 
 /** Operators outside the repeated layer. */
@@ -61,50 +67,82 @@ function sum(curves: ReadonlyMap<string, Curve>, value: (curve: Curve, name: str
   return total;
 }
 
-function parseSeries(text: string, axis: string): ReadonlyMap<string, Curve> {
-  const points = new Map<string, [number, number][]>();
-  for (const row of parseRows(text, ['layer', axis, 'time_us'])) {
-    const [name = '', x, time] = row;
-    points.set(name, [...(points.get(name) ?? []), [Number(x), Number(time)]]);
-  }
-  return new Map([...points].map(([name, pairs]) => [name, createCurve(pairs)]));
+function parseSeries(table: StepTable, axis: string): ReadonlyMap<string, Curve> {
+  const rows = parseRows(table, ['layer', axis, 'time_us']);
+  const layers = Map.groupBy(rows, ({ layer }) => layer);
+  return new Map(
+    [...layers].map(([layer, own]) => [layer, createCurve(own.map(({ numbers: [x, time] }) => [x!, time!]))]),
+  );
 }
 
 /** Chunks and decoding sequences of one step are taken as if they ran after each other: the tables' pure rows. */
-function parseAttention(text: string): { readonly prefill: Surface; readonly decode: Surface } {
-  const rows = parseRows(text, ['prefill_chunk', 'kv_prefill', 'n_decode', 'kv_decode', 'time_us']).map((row) =>
-    row.map(Number),
-  );
+function parseAttention(table: StepTable): { readonly prefill: Surface; readonly decode: Surface } {
+  const columns = ['prefill_chunk', 'kv_prefill', 'n_decode', 'kv_decode', 'time_us'];
+  const rows = parseRows(table, columns).map(({ numbers }) => numbers);
   const prefill = rows.filter((row) => row[0]! > 0 && row[2] === 0).map((row) => [row[0]!, row[1]!, row[4]!] as const);
   const decode = rows.filter((row) => row[0] === 0 && row[2]! > 0).map((row) => [row[2]!, row[3]!, row[4]!] as const);
   return { prefill: createSurface(prefill), decode: createSurface(decode) };
 }
 
-function parseRows(text: string, columns: readonly string[]): string[][] {
+interface Row {
+  /** Empty in a table without layers. */
+  readonly layer: string;
+  /** The other cells. */
+  readonly numbers: readonly number[];
+}
+
+function parseRows({ path, text }: StepTable, columns: readonly string[]): Row[] {
   const [head = '', ...lines] = text.trim().split(/\r?\n/);
-  if (head !== columns.join(',')) {
+  if (head !== columns.join(','))
     throw new Failure(
       'invalid',
-      `Cannot read the step table: its first line must be "${columns.join(',')}", got "${head}"`,
+      `Cannot read the step table "${path}": its first line must be "${columns.join(',')}", got "${head}"`,
     );
-  }
-  return lines.map((line) => line.split(','));
+  return lines.map((line, i) => {
+    const cells = line.split(',');
+    const wrong = columns.findIndex((column, at) => column !== 'layer' && !isAmount(cells[at]));
+    if (wrong !== -1)
+      throw new Failure(
+        'invalid',
+        `Cannot read the step table: ${columns[wrong]} must be a number of 0 or more, got "${cells[wrong] ?? ''}" at ${path}:${i + 2}`,
+      );
+    return columns[0] === 'layer'
+      ? { layer: cells[0]!, numbers: cells.slice(1).map(Number) }
+      : { layer: '', numbers: cells.map(Number) };
+  });
 }
 
-/** Piecewise linear through the points, going on with the last slope beyond them, never below zero. */
-function createCurve(points: readonly (readonly [number, number])[]): Curve {
-  const sorted = [...points].sort((a, b) => a[0] - b[0]);
-  return (x) => {
-    const at = sorted.findIndex(([known]) => known >= x);
-    const right = Math.max(1, at === -1 ? sorted.length - 1 : at);
-    const [x0, y0] = sorted[right - 1] ?? [0, 0];
-    const [x1, y1] = sorted[right] ?? [x0 + 1, y0];
-    return Math.max(0, y0 + ((y1 - y0) * (x - x0)) / (x1 - x0));
-  };
+function isAmount(cell = ''): boolean {
+  return cell.trim() !== '' && Number.isFinite(Number(cell)) && Number(cell) >= 0;
 }
 
-function createSurface(points: readonly (readonly [number, number, number])[]): Surface {
-  const byX = Map.groupBy(points, ([x]) => x);
-  const curves = [...byX].map(([x, row]) => [x, createCurve(row.map(([, y, z]) => [y, z]))] as const);
-  return (x, y) => createCurve(curves.map(([known, curve]) => [known, curve(y)]))(x);
+type Point = readonly [x: number, y: number];
+
+function createCurve(points: readonly Point[]): Curve {
+  const measured = Map.groupBy(points, ([x]) => x);
+  const sorted = [...measured].map(([x, same]): Point => [x, meanOf(same)]).sort((a, b) => a[0] - b[0]);
+  return (x) => interpolate(sorted, x);
+}
+
+function meanOf(points: readonly Point[]): number {
+  return points.reduce((total, [, y]) => total + y, 0) / points.length;
+}
+
+/** Piecewise linear through the points, which rise by x, going on with the last slope beyond them, never below zero. */
+function interpolate(points: readonly Point[], x: number): number {
+  const at = points.findIndex(([known]) => known >= x);
+  const right = Math.max(1, at === -1 ? points.length - 1 : at);
+  const [x0, y0] = points[right - 1] ?? [0, 0];
+  const [x1, y1] = points[right] ?? [x0 + 1, y0];
+  return Math.max(0, y0 + ((y1 - y0) * (x - x0)) / (x1 - x0));
+}
+
+function createSurface(points: readonly (readonly [x: number, y: number, z: number])[]): Surface {
+  const byX = [...Map.groupBy(points, ([x]) => x)].sort((a, b) => a[0] - b[0]);
+  const curves = byX.map(([x, row]) => [x, createCurve(row.map(([, y, z]) => [y, z]))] as const);
+  return (x, y) =>
+    interpolate(
+      curves.map(([known, curve]) => [known, curve(y)]),
+      x,
+    );
 }

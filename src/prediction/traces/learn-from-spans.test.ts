@@ -16,7 +16,12 @@ import { countWaitingSpans } from './span-store.ts';
 const never = new AbortController().signal;
 const HOLD_MS = 10_000;
 
-function openQueue(store: Store, limits: { readonly maxUnderWay?: number } = {}) {
+interface QueueLimits {
+  readonly maxUnderWay?: number;
+  readonly maxWaiting?: number;
+}
+
+function openQueue(store: Store, limits: QueueLimits = {}) {
   const world = createStillWorld();
   const metrics = new Registry();
   const lines: string[] = [];
@@ -86,7 +91,7 @@ forEachEngine('a request is learned with the load of requests that ended after i
     [spanOf({ id: 'other', startMs: at + 1100, ttftMs: 100, latencyMs: 600, server: 's2' })],
     [spanOf({ id: 'a', startMs: at, ttftMs: 500, latencyMs: 8000 })],
   ];
-  for (const spans of exports) await queue.add(selectLearnableSpans(spans, { nowMs: at }).spans);
+  for (const spans of exports) await queue.add(selectLearnableSpans(spans, queue.rules()).spans);
   await queue.learnDue(never);
   assert.deepEqual(await listLearned(store), [], 'none has waited long enough');
   world.moveMs(HOLD_MS);
@@ -109,7 +114,7 @@ async function learnBusyMinute(store: Store, maxUnderWay: number) {
   const ended = Array.from({ length: 6 }, (_, i) => ({ id: `e${i}`, startMs: at + i, ttftMs: 5, latencyMs: 9 }));
   const long = ['l0', 'l1'].map((id) => ({ id, startMs: at + 20, ttftMs: 50, latencyMs: 9000 }));
   const last = { id: 'last', startMs: at + 1000, ttftMs: 100, latencyMs: 600 };
-  await queue.add(selectLearnableSpans([...ended, ...long, last].map(spanOf), { nowMs: at }).spans);
+  await queue.add(selectLearnableSpans([...ended, ...long, last].map(spanOf), queue.rules()).spans);
   for (const ms of [HOLD_MS + 100, 1000]) {
     world.moveMs(ms);
     await queue.learnDue(never);
@@ -127,7 +132,7 @@ forEachEngine('a lack of requests under way is logged when it begins and when it
   const at = world.nowMs();
   const long = ['l0', 'l1'].map((id) => ({ id, startMs: at, ttftMs: 50, latencyMs: 9000 }));
   const later = [1000, 2000, 9500, 9600].map((ms) => ({ id: `${ms}`, startMs: at + ms, ttftMs: 10, latencyMs: 60 }));
-  await queue.add(selectLearnableSpans([...long, ...later].map(spanOf), { nowMs: at }).spans);
+  await queue.add(selectLearnableSpans([...long, ...later].map(spanOf), queue.rules()).spans);
   const logged: number[] = [];
   world.moveMs(HOLD_MS);
   // The round in between has nothing to learn.
@@ -159,7 +164,7 @@ for (const [title, rounds] of [
       { id: 'last', server: 'rare', startMs: at + 40_000, ttftMs: 100, latencyMs: 600 },
     ];
     const add = (requests: readonly Request[]) =>
-      queue.add(selectLearnableSpans(requests.map(spanOf), { nowMs: at }).spans);
+      queue.add(selectLearnableSpans(requests.map(spanOf), { ...queue.rules(), nowMs: at }).spans);
     const isLate = rounds.includes('late');
     await add(isLate ? others : [first, ...others]);
     for (const round of rounds)
@@ -177,9 +182,8 @@ for (const [title, rounds] of [
 
 forEachEngine('a span that is sent twice is learned once, also after it was learned', async (store) => {
   const { queue, world } = openQueue(store);
-  const { spans } = selectLearnableSpans([spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })], {
-    nowMs: 1e15,
-  });
+  const span = spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 });
+  const { spans } = selectLearnableSpans([span], queue.rules());
   await queue.add(spans);
   await queue.add(spans);
   world.moveMs(HOLD_MS);
@@ -196,6 +200,32 @@ forEachEngine('a span that is sent twice is learned once, also after it was lear
   assert.equal((await listLearned(store)).length, 1);
 });
 
+forEachEngine(
+  'a server that fills its half of the queue leaves the other half to others, until it is learned',
+  async (store) => {
+    const { queue, world } = openQueue(store, { maxWaiting: 8 });
+    const send = async (server: string, count: number) => {
+      const startMs = world.nowMs();
+      const requests = Array.from({ length: count }, (_, i) => {
+        return { id: `${server} ${startMs} ${i}`, startMs, ttftMs: 100, latencyMs: 600, server };
+      });
+      const { spans, rejected, reason } = selectLearnableSpans(requests.map(spanOf), queue.rules());
+      await queue.add(spans);
+      return [rejected, reason];
+    };
+    assert.deepEqual(await send('busy', 4), [0, '']);
+    assert.deepEqual(await send('busy', 1), [1, 'span 0: the server must send fewer requests: 4 of it wait already']);
+    assert.deepEqual(await send('other', 2), [0, '']);
+    for (const ms of [HOLD_MS + 1000, 60_000]) {
+      await queue.learnDue(never);
+      world.moveMs(ms);
+    }
+    await queue.learnDue(never);
+    assert.equal((await listLearned(store)).length, 6);
+    assert.deepEqual(await send('busy', 4), [0, '']);
+  },
+);
+
 forEachEngine('spans that are over are deleted a batch at a time', async (store) => {
   const limits: number[] = [];
   const watched: Store = {
@@ -209,7 +239,7 @@ forEachEngine('spans that are over are deleted a batch at a time', async (store)
   const spans = Array.from({ length: 100 }, (_, i) =>
     spanOf({ id: `s${i}`, startMs: world.nowMs() + i, ttftMs: 100, latencyMs: 600 }),
   );
-  await queue.add(selectLearnableSpans(spans, { nowMs: world.nowMs() }).spans);
+  await queue.add(selectLearnableSpans(spans, queue.rules()).spans);
   world.moveMs(HOLD_MS + 61_000);
   await queue.learnDue(never);
   assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], 0]);
@@ -231,11 +261,14 @@ forEachEngine('spans that are added while a round counts what waits are counted'
   const { queue, world, metrics } = openQueue(watched);
   const round = queue.learnDue(never);
   await counting.promise;
-  await queue.add(selectLearnableSpans([spanOf(request())], { nowMs: world.nowMs() }).spans);
+  await queue.add(selectLearnableSpans([spanOf({ ...request(), startMs: world.nowMs() })], queue.rules()).spans);
   hasAdded.resolve();
   await round;
   assert.match(await metrics.metrics(), /^trivet_prediction_trace_requests_waiting 1$/m);
 });
+
+/** A request of `request()` has just ended. */
+const RULES = { nowMs: 1600, maxLateMs: HOLD_MS, maxOfServer: 9, countArrived: () => 0 };
 
 test('a span takes its model from itself, then from its resource, then from the setting', () => {
   const plain = spanOf({ ...request(), more: [['gen_ai.response.model', '']] });
@@ -243,7 +276,7 @@ test('a span takes its model from itself, then from its resource, then from the 
   const ofRequest = { ...ofResource, attributes: new Map([...plain.attributes, ['gen_ai.request.model', 'request']]) };
   const ofResponse = { ...ofRequest, attributes: new Map([...ofRequest.attributes, ['gen_ai.response.model', 'm']]) };
   const { spans, rejected: count } = selectLearnableSpans([plain, ofResource, ofRequest, ofResponse], {
-    nowMs: 1e12,
+    ...RULES,
     model: 'setting',
   });
   assert.deepEqual([spans.map(({ targetModel }) => targetModel), count], [['setting', 'resource', 'request', 'm'], 0]);
@@ -267,6 +300,16 @@ const rejected: [title: string, span: Span, reason: RegExp][] = [
   ['a time that is not a number', spanOf({ ...request(), ttftMs: Number.NaN }), /must be a finite number/],
   ['a start in another year', spanOf({ ...request(), startMs: 9e15 }), /must be at most/],
   ['a long name', spanOf({ ...request(), server: 'x'.repeat(300) }), /must have at most 256 bytes/],
+  [
+    'a clock that is ahead',
+    spanOf({ ...request(), startMs: 61_001 }),
+    /must not end more than 60 s ahead: check the clock/,
+  ],
+  [
+    'a clock that is behind, or a long delay',
+    spanOf({ ...request(), startMs: -9001 }),
+    /must have ended at most 10 s ago, .* check the clock of the server and how long the collector waits/,
+  ],
 ];
 
 function request(): Request {
@@ -276,7 +319,7 @@ function request(): Request {
 for (const [title, span, reason] of rejected)
   forEachEngine(`a span with ${title} is rejected, the others are taken`, async (store) => {
     const { queue } = openQueue(store);
-    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], { nowMs: 1e12 });
+    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], RULES);
     assert.match(accepted.reason, reason);
     assert.equal(accepted.rejected, 1);
     await queue.add(accepted.spans);

@@ -16,7 +16,9 @@ import { reconstructLoads } from '../formats/request-load.ts';
 import { toObservation } from '../formats/requests.ts';
 import { findMistake } from '../schema/observation.ts';
 import type { ObservationSink, WholeObservation } from '../schema/observation-event.ts';
+import { createArrivals } from './arrivals.ts';
 import { createEndedSpans, KEPT_AFTER_END_MS } from './ended-spans.ts';
+import type { ArrivalRules } from './learnable-spans.ts';
 import {
   countWaitingSpans,
   deleteSpansOver,
@@ -28,6 +30,8 @@ import {
 } from './span-store.ts';
 
 export interface SpanQueue extends Worker {
+  /** Returns what a span that arrives now must keep to be added. */
+  rules(): ArrivalRules;
   /** Resolves when all of them are durable. Throws `unavailable` when too many wait. */
   add(spans: readonly WaitingSpan[]): Promise<void>;
   /** Learns from the spans that are due now. */
@@ -46,6 +50,7 @@ export interface SpanQueueDependencies {
   readonly holdMs: number;
   /** The most requests under way that are read for those that are due at once. */
   readonly maxUnderWay?: number;
+  readonly maxWaiting?: number;
 }
 
 const REST_MS = 5000;
@@ -55,10 +60,11 @@ const MAX_DUE = 500;
 const MAX_UNDER_WAY = 50_000;
 
 export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue {
-  const { store, world, log, sink, holdMs, maxUnderWay = MAX_UNDER_WAY } = dependencies;
+  const { store, world, log, sink, holdMs, maxUnderWay = MAX_UNDER_WAY, maxWaiting = MAX_WAITING } = dependencies;
   const { learned, waiting } = createSpanMetrics(dependencies.metrics);
   const ended = createEndedSpans(store);
   const cutOff = createCutOffLog(log, maxUnderWay);
+  const arrivals = createArrivals(world, { holdMs, maxWaiting });
   let waitingCount = 0;
   /** Spans that were added since the start. */
   let addedCount = 0;
@@ -88,6 +94,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       if (due.length < MAX_DUE || signal.aborted) break;
     }
     cutOff.endRound();
+    arrivals.forgetOld();
     await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
     const addedBefore = addedCount;
     const counted = await countWaitingSpans(store);
@@ -99,12 +106,14 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   return {
     ...createRoundWorker({ name: 'traces', restMs: REST_MS, world, log, round: learnDue }),
     learnDue,
+    rules: arrivals.readRules,
     async add(spans) {
-      if (waitingCount + spans.length > MAX_WAITING)
-        throw new Failure('unavailable', `Cannot take traces: ${MAX_WAITING} requests wait already`, {
+      if (waitingCount + spans.length > maxWaiting)
+        throw new Failure('unavailable', `Cannot take traces: ${maxWaiting} requests wait already`, {
           retryAfterSeconds: 30,
         });
       if (spans.length === 0) return;
+      arrivals.add(spans);
       await storeSpans(store, spans);
       addedCount += spans.length;
       waitingCount += spans.length;

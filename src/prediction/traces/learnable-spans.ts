@@ -13,8 +13,18 @@ export interface AcceptedSpans {
   readonly reason: string;
 }
 
-export interface SpanRules {
+/** What a span must keep when it arrives. */
+export interface ArrivalRules {
   readonly nowMs: number;
+  /** How long ago a request may have ended. */
+  readonly maxLateMs: number;
+  /** The most requests of one server that may wait. */
+  readonly maxOfServer: number;
+  /** Returns how many requests of a server arrived lately, and may still wait. */
+  readonly countArrived: (server: string) => number;
+}
+
+export interface SpanRules extends ArrivalRules {
   /** The target model of spans that name none; such spans are rejected when it is undefined. */
   readonly model?: string | undefined;
 }
@@ -34,11 +44,11 @@ export function selectLearnableSpans(spans: Iterable<Span>, rules: SpanRules): A
 
 /** The most bytes of a name, because samples and the state of servers keep it. */
 const MAX_NAME_BYTES = 256;
-/** How far the clock of a server may be ahead. */
-const MAX_AHEAD_MS = 86_400_000;
+/** How far the clock of a server may be ahead: a span arrives after its request has ended. */
+const MAX_AHEAD_MS = 60_000;
 
 /** The request, why it cannot be learned from, or undefined for a span of something else. */
-function acceptSpan(span: Span, { nowMs, model = '' }: SpanRules): WaitingSpan | string | undefined {
+function acceptSpan(span: Span, { model = '', ...rules }: SpanRules): WaitingSpan | string | undefined {
   const parsed = parseRequestSpan(span);
   if (parsed === undefined) return undefined;
   if ('refusal' in parsed) return parsed.refusal;
@@ -52,11 +62,20 @@ function acceptSpan(span: Span, { nowMs, model = '' }: SpanRules): WaitingSpan |
       ? `${MODEL_MISSING}; or PREDICTION_TRACES_MODEL must`
       : findNameMistake('the name of the model', targetModel)) ??
     (request.server === '' ? SERVER_MISSING : findNameMistake('the name of the server', request.server)) ??
-    findRequestMistake(waiting);
-  if (mistake !== undefined) return mistake;
-  if (request.startMs < 0 || request.startMs > nowMs + MAX_AHEAD_MS)
-    return 'startTimeUnixNano must not be before 1970 or more than a day ahead';
-  return waiting;
+    findRequestMistake(waiting) ??
+    findArrivalMistake(waiting, rules);
+  return mistake ?? waiting;
+}
+
+function findArrivalMistake({ server, endMs }: WaitingSpan, rules: ArrivalRules): string | undefined {
+  const { nowMs, maxLateMs, maxOfServer } = rules;
+  if (endMs > nowMs + MAX_AHEAD_MS)
+    return `the request must not end more than ${MAX_AHEAD_MS / 1000} s ahead: check the clock of the server`;
+  if (endMs < nowMs - maxLateMs)
+    return `the request must have ended at most ${maxLateMs / 1000} s ago, as its load is not known later: check the clock of the server and how long the collector waits, or raise PREDICTION_TRACES_HOLD_SECONDS`;
+  if (rules.countArrived(server) >= maxOfServer)
+    return `the server must send fewer requests: ${maxOfServer} of it wait already`;
+  return undefined;
 }
 
 function findNameMistake(name: string, value: string): string | undefined {

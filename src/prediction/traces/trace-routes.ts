@@ -7,7 +7,6 @@ import { Failure } from '../../errors.ts';
 import type { CallerRule } from '../../grpc/call/require-caller.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';
-import type { World } from '../../world.ts';
 import { requireHttpCaller } from '../api/predict-routes.ts';
 import type { SpanQueue } from './learn-from-spans.ts';
 import { selectLearnableSpans } from './learnable-spans.ts';
@@ -19,13 +18,12 @@ export interface TraceRouteDependencies {
   readonly rule: CallerRule;
   /** Undefined when the size of the KV caches is not configured: then no load could be worked out. */
   readonly queue: SpanQueue | undefined;
-  readonly world: Pick<World, 'nowMs'>;
   /** The target model of spans that name none. */
   readonly model: string | undefined;
 }
 
 /** Must be mounted at `/v1`, with errors in the style `otlp`: collectors may send their metrics and logs to the same place. */
-export function createTraceRoutes({ rule, queue, world, model }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
+export function createTraceRoutes({ rule, queue, model }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeTraces(routes);
   routes.use(requireHttpCaller(rule, 'observe'));
@@ -36,7 +34,7 @@ export function createTraceRoutes({ rule, queue, world, model }: TraceRouteDepen
         'not_found',
         'Cannot take traces: PREDICTION_TRACES_KV_CAPACITY_TOKENS must say how many tokens the KV cache of one server holds',
       );
-    const accepted = selectLearnableSpans(await readSpans(c, encoding), { nowMs: world.nowMs(), model });
+    const accepted = selectLearnableSpans(await readSpans(c, encoding), { ...queue.rules(), model });
     await queue.add(accepted.spans);
     const { contentType, body } = answerExport(accepted, encoding);
     return c.body(body, 200, { 'Content-Type': contentType });
