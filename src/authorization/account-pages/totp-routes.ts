@@ -74,7 +74,7 @@ function addSetUp({ context, page, form }: AccountPages): void {
       change: confirmTotpStatement({ userId, ciphertext, credentialGeneration, timeStep, nowMs }),
       statements: [...replaceRecoveryCodesStatements(userId, codes), shown.statement, auditStatement(event, nowMs)],
     });
-    // The form was sent twice, whose first answer has the codes; another page has offered another seed; or the session has ended.
+    // Not confirmed: the form was sent twice (the first response has the codes), another seed was offered, or the session has ended.
     return isConfirmed ? shown.redirect() : c.redirect(`${SECURITY}/totp`, 303);
   });
 }

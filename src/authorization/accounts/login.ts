@@ -55,9 +55,9 @@ export function checkName(name: string, storedName?: string): void {
     });
 }
 
-/** Returns the part of a name that is shown, or the login. */
+/** Shortens a name to what can be stored, or returns the login if the name is not readable. */
 export function toName(text: string, login: string): string {
-  // The cut may be within a character of two units.
+  // The cut may split a surrogate pair.
   const name = text
     .trim()
     .slice(0, 100)
@@ -66,9 +66,9 @@ export function toName(text: string, login: string): string {
   return isReadableName(name) ? name : login;
 }
 
-/** The letters of a name that a login can have, without the domain of an address; empty if it has no such letters. */
+/** Returns the characters of a name that a login can have, without the domain of an address; may be empty. */
 export function toLogin(text: string): string {
-  // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
+  // Cut first: normalizing takes quadratic time in a run of combining marks, and people choose their names at the provider.
   const letters = text
     .slice(0, 200)
     .replace(/(?<=.)@.*/s, '')
@@ -79,7 +79,7 @@ export function toLogin(text: string): string {
   return letters.replace(/^[._-]+|[._-]+$/g, '');
 }
 
-/** Two logins that differ in case only are the same login. */
+/** Logins that differ only in letter case have the same key. */
 export function loginKey(login: string): string {
   return login.toLowerCase();
 }

@@ -104,7 +104,7 @@ export interface NewSession {
   /** The person as read at the authentication: if the credential generation was raised since, the session is invalid. */
   readonly user: Pick<User, 'id' | 'credentialGeneration'>;
   readonly method: SignInMethod;
-  /** When they authenticated; now unless given. */
+  /** When the person authenticated; now if absent. */
   readonly authTimeMs?: number | undefined;
   readonly address: string;
   readonly userAgent: string;

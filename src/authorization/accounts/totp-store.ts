@@ -23,8 +23,8 @@ const offerTotpSql = statement<{ user_id: string }>(
    ON CONFLICT (user_id) DO UPDATE SET seed = excluded.seed
    WHERE totp_secrets.confirmed_at_ms IS NULL RETURNING user_id`,
 );
-// The seed is compared: another page may have offered another one since the digits were checked. So is the credential
-// generation: the session may have ended.
+// Compares the seed, since another page may have offered another one after the digits were checked, and the credential
+// generation, since the session may have ended.
 const confirmTotpSql = statement<{ user_id: string }>(
   'confirm-totp',
   `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3

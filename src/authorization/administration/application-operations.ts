@@ -33,11 +33,9 @@ const olderSecret = z
 const grantTypes = z
   .array(z.enum(GRANT_TYPES))
   .openapi({ description: 'The grants that it may use (RFC 6749 section 1.3)' });
-const redirectUris = z
-  .array(z.string())
-  .openapi({
-    description: 'Where people may be redirected: exactly these URIs, with any port on a loopback IP (RFC 8252)',
-  });
+const redirectUris = z.array(z.string()).openapi({
+  description: 'Where people may be redirected: exactly these URIs, with any port on a loopback IP (RFC 8252)',
+});
 const authenticatedRefresh = z.boolean().openapi({ description: 'A refresh without client authentication is refused' });
 const mayIntrospect = z.boolean().openapi({ description: 'A resource server: may ask about every token' });
 const isPublic = z.boolean().openapi({ description: 'It has no secret and uses PKCE' });

@@ -79,7 +79,10 @@ const READ_AT_ONCE = 500;
 /** The most events read in one call, so that a search that matches few does not read years of them. */
 export const MAX_READ = 10_000;
 
-/** Newest first. With `next`, fewer than the limit are found when the search stopped after `MAX_READ` events. Throws `not_found` for a login that no person has. */
+/**
+ * Newest first. Fewer than the limit with a `next` mean that the search stopped after `MAX_READ` events. Throws `not_found` for a
+ * login that no person has.
+ */
 export async function findEvents(
   store: Store,
   search: AuditSearch,

@@ -231,8 +231,8 @@ export const accountMessages = {
     none: 'No activity yet.',
     noneFits: 'No event matches.',
     noneSearched: (count: number) =>
-      `No event matches among the ${formatCount(count)} that were searched. Older events were not searched yet.`,
-    searchOlder: 'Search older events',
+      `No event matches among the ${formatCount(count)} that were searched. Older ones were not searched yet.`,
+    searchOlder: 'Search older ones',
     account: 'Login of the account',
     by: 'Login of the person who did it',
     doneBy: (login: string) => `by ${login}`,

@@ -170,19 +170,19 @@ async function answerRequest(
     redirectUri: request.redirectUri,
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
-    // Another account than that of the hint could only be refused.
+    // With a hint, every other account would be refused.
     switchAccountUrl: hinted?.userId === undefined ? formatSwitchPath(checked.query, request.prompts) : undefined,
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
 
-/** The same request for another account: what else the client prompts for stays. */
+/** Formats the same request for another account; other values of `prompt` stay. */
 function formatSwitchPath(query: AuthorizeQuery, prompts: readonly Prompt[]): string {
   const prompt = [...new Set([...prompts, 'select_account'])].join(' ');
   return formatRequestPath(query, { prompt });
 }
 
-/** The person whom the client expects; undefined if it does not say. */
+/** Finds the person whom the client expects; undefined without a hint. */
 async function findHintedPerson(
   dependencies: AuthorizeDependencies,
   { query, application: { clientId } }: CheckedRequest,
@@ -207,17 +207,17 @@ function mustSignInAgain(
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
   if (hasSignedInSince(dependencies.signIn.context, c, marked)) return false;
   if (isOther || asksToSignIn(request)) return true;
-  // An auth_time in the future (the clock was wrong) counts as just as old.
+  // An auth_time in the future (the clock was wrong) counts as equally far in the past.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
-/** Whether no sign-in of before is enough, however recent. */
+/** Whether the request needs a new sign-in, however recent the last one is. */
 function asksToSignIn({ prompts }: AuthorizationRequest): boolean {
   return prompts.includes('login') || prompts.includes('select_account');
 }
 
-/** Only the person of a hint can go on, if it names one. */
+/** Returns why the sign-in page asks to sign in again: with a hint, only its person is accepted. */
 function explainAgain({ user }: Session, hinted: HintedPerson | undefined): Again {
   if (hinted?.userId === undefined) return 'yes';
   return hinted.userId === user.id ? 'same' : refusePerson(user.id);
@@ -277,7 +277,7 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   }
   dependencies.signIn.checkForm(c, form);
   const session = await dependencies.signIn.currentSession(c);
-  // The page of the request asks to sign in, and then for the decision again.
+  // Opens the request again, which asks to sign in and then for the decision.
   if (session === undefined) return c.redirect(findPathBack(c), 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = requireApplication(await findApplication(dependencies.store, request.clientId));

@@ -71,7 +71,7 @@ function redirectToClient(
   url: string,
 ): Promise<Response> | Response {
   const isForm = c.req.method === 'POST';
-  // The form of the consent page does not say whether its request is marked; another request leaves the mark to its own.
+  // The consent form does not have the mark, so every form spends it. A GET request without the mark leaves it for the marked one.
   if (isForm || c.req.query(MARK_PARAMETER) !== undefined) spendMark(dependencies.signIn.context, c);
   if (isPrivateScheme(url)) return isForm ? redirectToLink(dependencies, c, url) : showLink(c, url);
   c.header('Cache-Control', 'no-store');

@@ -79,7 +79,7 @@ function leadToSignIn(dependencies: DeviceDependencies, c: Context<HttpEnv>, use
   return dependencies.signIn.redirectToSignIn(c, formatCodePath(userCode));
 }
 
-/** The page with this code in its field. */
+/** Formats the path of the form with this code filled in. */
 function formatCodePath(userCode: string): string {
   return userCode === '' ? PATH : `${PATH}?${new URLSearchParams({ user_code: userCode }).toString()}`;
 }

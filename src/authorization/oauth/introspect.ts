@@ -81,7 +81,7 @@ function formatCounting(scopes: readonly string[], isAdmin: boolean): string {
   return listCountingScopes(scopes, isAdmin).join(' ');
 }
 
-/** Counts as a use of the token: a resource server asks when it gets the token. */
+/** Also records a use of the token: a resource server introspects a token when it receives it. */
 async function describePersonal(
   dependencies: ProtocolDependencies,
   token: string,

@@ -25,12 +25,9 @@ const introspectionSchema = z
   .object({
     active: z.boolean(),
     scope: z.string().optional().openapi({ description: 'The scopes that count now' }),
-    repositories: z
-      .array(z.string())
-      .optional()
-      .openapi({
-        description: 'OWNER/NAME of the only repositories that the personal token reaches; absent without this limit',
-      }),
+    repositories: z.array(z.string()).optional().openapi({
+      description: 'OWNER/NAME of the only repositories that the personal token reaches; absent without this limit',
+    }),
   })
   .loose()
   .openapi('Introspection');

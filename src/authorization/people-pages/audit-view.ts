@@ -26,7 +26,7 @@ export interface AuditFilter {
   readonly hook: string;
   readonly since: string;
   readonly until: string;
-  /** The zone of the two times; empty without them. */
+  /** The time zone of `since` and `until`; empty without them. */
   readonly zone: string;
 }
 
@@ -36,7 +36,7 @@ export interface AuditView {
   readonly filter: AuditFilter;
   /** The URL of the next page. */
   readonly next: string | undefined;
-  /** The search stopped before it found a page of events: the next page may have some. */
+  /** The search stopped before the page was full: the next page may have more events. */
   readonly isCut: boolean;
   readonly mistake: Mistake | undefined;
 }

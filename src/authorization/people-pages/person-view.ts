@@ -97,7 +97,7 @@ export interface ChangeView {
 export function renderChange(messages: Messages, { user, change, canMail, mistake, csrfToken }: ChangeView): Html {
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
-  // The form has no field for the address.
+  // The form has no field for the address, so the message names it by its label.
   const shown = mistake && { message: nameByLabel(mistake.message, { email: messages.person.email }) };
   return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, shown, {})}
 <section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}${change === 'verify-email' ? html`<p><strong>${user.email}</strong></p>` : ''}

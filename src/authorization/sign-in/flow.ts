@@ -27,7 +27,7 @@ const NOT = 'not-';
  */
 export type Again = 'yes' | 'same' | `${typeof NOT}${string}`;
 
-/** The parameter `done` of the sign-in page: a form was sent after the end of its session, and not accepted. */
+/** The value of `done` that makes the sign-in page say that a form was not accepted because its session had ended. */
 export const SESSION_ENDED = 'session_ended';
 
 export interface FlowOptions {

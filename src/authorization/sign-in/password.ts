@@ -23,12 +23,12 @@ export function countHashes(): number {
 }
 
 const { memoryCost, timeCost, parallelism } = PARAMETERS;
-/** Zeros, which no password has as its hash. The password of an unknown login is compared with it: it costs as much as any other. */
+/** A hash of zeros, which no password has. The password of an unknown login is compared with it, to take the same time. */
 const UNKNOWN_LOGIN_HASH = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
 /**
- * Throws `invalid` for a password that is too short or too long, has fewer than four different characters, or has fewer than five
- * beside the login (NIST SP 800-63B §3.1.1).
+ * Throws `invalid` for a password that is too short or too long, has fewer than 4 different characters, or has fewer than 5
+ * characters without the login (NIST SP 800-63B §3.1.1).
  */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
   const length = Array.from(password).length;

@@ -71,7 +71,7 @@ export interface SignInContext {
 export interface Proof {
   readonly user: User;
   readonly method: SignInMethod;
-  /** When they did, if it was not now. */
+  /** When the person authenticated; now if absent. */
   readonly authTimeMs?: number | undefined;
   readonly flow: Pick<Flow, 'returnTo'>;
 }

@@ -48,8 +48,8 @@ function toKey(row: KeyRow): StoredKey {
 const ROTATE_AFTER_MS = 30 * 86_400_000;
 
 /**
- * Returns true while the newest key is younger than `ROTATE_AFTER_MS`. Keys dated ahead would delay the rotation, so they are
- * ignored. If all are, the clock is behind: the newest is used.
+ * Returns true while the newest key is younger than `ROTATE_AFTER_MS`. Keys dated in the future would delay the rotation, so they
+ * are ignored. If all are in the future, the clock is behind, and the newest key counts.
  */
 export function hasFreshKey(keys: readonly StoredKey[], nowMs: number): boolean {
   const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);

@@ -57,7 +57,7 @@ export const insertAccessSql = statement(
   'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
 
-/** A family with its first tokens. The refresh token ends with the family at the latest. */
+/** Inserts a family with its first tokens. The refresh token expires no later than the family. */
 export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): BoundStatement[] {
   const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
   const { access, refresh } = tokens;
@@ -188,7 +188,7 @@ const liveAccessSql = statement<LiveTokenRow>(
      AND a.disabled_at_ms IS NULL
      AND CASE WHEN f.user_id IS NULL THEN ${IS_OWNER_ENABLED} ELSE u.id IS NOT NULL AND ${isStillValid('f')} END`,
 );
-// A refresh token of an earlier release may have a later end than its family.
+// A refresh token of an earlier release may expire later than its family; the earlier time counts.
 const unusedRefreshSql = statement<LiveTokenRow>(
   'unused-refresh-token',
   `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, f.user_id, u.login, u.is_admin,

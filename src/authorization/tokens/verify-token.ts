@@ -50,7 +50,7 @@ export function listCountingScopes(scopes: readonly string[], isAdmin: boolean):
   return isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
-/** At most once a minute for each token. The caller does not wait for it. */
+/** Records the use of a token, at most once a minute. The caller does not wait for the write. */
 export function recordTokenUse(
   dependencies: Pick<ProtocolDependencies, 'store' | 'log'>,
   token: LivePersonalToken,
