@@ -1,6 +1,6 @@
 /**
  * Decides how long the next sign-in waits after wrong passwords or codes (brute force, lockout; NIST SP 800-63B §5.2.2). A table
- * of the waits that one person meets is in docs/how-it-works/authorization.md ("Wrong passwords").
+ * of the waits for one person is in docs/how-it-works/authorization.md ("Wrong passwords").
  *
  * Failures are counted in leaky buckets: each failure adds `forgetOneMs` to the level of a bucket, and the level falls by a
  * millisecond each millisecond. One attempt counts in several buckets: the account at this network, the account from all

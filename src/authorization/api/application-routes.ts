@@ -187,7 +187,7 @@ function addDeleteRoute({ routes, dependencies, requireScope }: ApplicationApi):
 /** Returns the id of the person. Throws `forbidden` for an application that acts for itself: it cannot own others. */
 function requirePerson({ userId, clientId }: Identity): string {
   if (userId !== clientId) return userId;
-  throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+  throw new Failure('forbidden', 'Forbidden: this token belongs to no user');
 }
 
 /** The fields of the request that were sent. */

@@ -164,7 +164,7 @@ function addRevokeRoute(routes: Routes, dependencies: ProtocolDependencies, midd
 function checkScopes(names: readonly string[], identity: Identity) {
   const unknown = names.find((name) => !isScope(name));
   if (unknown !== undefined)
-    throw new Failure('invalid', `Cannot create the token: "${unknown}" is no scope`, { field: 'scopes' });
+    throw new Failure('invalid', `Cannot create the token: "${unknown}" is not a scope`, { field: 'scopes' });
   const missing = names.find((name) => !identity.scopes.includes(name));
   if (missing !== undefined)
     throw new Failure('forbidden', `Forbidden: a token without the scope ${missing} cannot give it`, {

@@ -45,7 +45,7 @@ export function createUserMount(dependencies: ProtocolDependencies, guard: Guard
   routes.openAPIRegistry.registerPath({
     method: 'get',
     path: '/',
-    summary: 'The user a token speaks for',
+    summary: 'The user of the token',
     tags: ['User'],
     responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
   });
@@ -69,7 +69,7 @@ async function answerUserRequest(
 ): Promise<Reply> {
   const { userId } = await identifyFor('all_user', call, verifyToken);
   const user = await findUserById(dependencies.store, userId);
-  if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+  if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token belongs to no user');
   return replyJson(formatUser(dependencies, user));
 }
 

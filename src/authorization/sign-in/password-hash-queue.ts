@@ -40,7 +40,7 @@ const LIMITS: HashQueueLimits = { running: Math.min(3, availableParallelism()), 
 const RETRY_AFTER_SECONDS = 2;
 
 function refuseBusy(): Failure {
-  return new Failure('unavailable', 'Cannot check a password right now: too many are being checked', {
+  return new Failure('unavailable', 'Cannot check a password right now: too many passwords are being checked', {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     isBusy: true,
   });

@@ -198,7 +198,7 @@ async function createUpstreamAccount(context: SignInContext, arrival: Arrival<Up
       if (!isFailure(error) || error.code !== 'conflict') throw error;
     }
   }
-  throw new Failure('conflict', 'Cannot create the account: too many have this login');
+  throw new Failure('conflict', 'Cannot create the account: too many accounts have this login');
 }
 
 const NUMBERED_TRIES = 5;
