@@ -204,7 +204,7 @@ async function createUpstreamAccount(context: SignInContext, arrival: Arrival<Up
 const NUMBERED_TRIES = 5;
 const MAX_LOGIN_TRIES = 10;
 
-/** Makes a login of the first usable name. Throws `unavailable` if there is none but the profile could not be read. */
+/** Makes a login of the first usable name. Throws `unavailable` without one if the profile could not be read. */
 function chooseLogin({ login, email, name, profileError }: UpstreamPerson, { config }: UpstreamProvider): string {
   const found = [login, email, name].map((text) => toLogin(text ?? '')).find((text) => text !== '');
   if (found !== undefined || profileError === undefined) return found ?? 'user';
