@@ -1,5 +1,5 @@
 /**
- * Changes how a person can sign in (address, password, link, second step), also for a token with the scope `admin:people`.
+ * Changes how a person can sign in (address, password, link, second step), and decides what the scope `admin:people` may set.
  * Such a token has only some of an administrator's rights. When it sets the address, the password or a link, or turns off the
  * second step, the same transaction marks the account (column `delegated_access`). When the person of a marked account becomes
  * an administrator, every way to sign in ends, also those added later: the holder of the token may have added them.

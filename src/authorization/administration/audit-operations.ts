@@ -1,4 +1,4 @@
-/** Implements the search of the audit log, with filters and pages. */
+/** Implements the search of the audit log, with filters and pages, and decides who may read it. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';

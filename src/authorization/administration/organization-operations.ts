@@ -1,4 +1,4 @@
-/** Implements the operations on organizations and their members. */
+/** Implements the operations on organizations and their members, who are added at once, without an invitation. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { type Actor, describeOperation, type Implementation, implement } from '../../operations/operation.ts';

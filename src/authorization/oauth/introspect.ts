@@ -9,7 +9,7 @@ import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify } from '../tokens/require-scope.ts';
 import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
-import { createVerifyToken, listCountingScopes, recordTokenUse } from '../tokens/verify-token.ts';
+import { createVerifyToken, listEffectiveScopes, recordTokenUse } from '../tokens/verify-token.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
@@ -65,7 +65,7 @@ async function describeToken(
 function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): object {
   return {
     active: true,
-    scope: formatCounting(token.scope.split(' '), token.user?.isAdmin ?? false),
+    scope: formatEffective(token.scope.split(' '), token.user?.isAdmin ?? false),
     client_id: token.clientId,
     ...(token.user === undefined ? {} : { username: token.user.login }),
     ...(token.kind === 'access' ? { token_type: 'Bearer' } : {}),
@@ -76,9 +76,9 @@ function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): objec
   };
 }
 
-/** Formats only the scopes that count now: a resource server trusts this answer as the service trusts the token. */
-function formatCounting(scopes: readonly string[], isAdmin: boolean): string {
-  return listCountingScopes(scopes, isAdmin).join(' ');
+/** Formats only the effective scopes: a resource server trusts this answer as the service trusts the token. */
+function formatEffective(scopes: readonly string[], isAdmin: boolean): string {
+  return listEffectiveScopes(scopes, isAdmin).join(' ');
 }
 
 /** Also records a use of the token: a resource server introspects a token when it receives it. */
@@ -92,7 +92,7 @@ async function describePersonal(
   recordTokenUse(dependencies, personal, nowMs);
   return {
     active: true,
-    scope: formatCounting(personal.scopes, personal.isAdmin),
+    scope: formatEffective(personal.scopes, personal.isAdmin),
     ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
     username: personal.login,
     token_type: 'Bearer',

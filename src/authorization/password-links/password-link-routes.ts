@@ -1,6 +1,6 @@
 /**
- * Serves the pages for forgotten passwords and invitations. A request for a link has the same answer whether an account exists or
- * not, and takes the same work in the store, so that its time reveals nothing.
+ * Serves the pages for forgotten passwords and invitations, with the same answer whether an account exists or not. A request for a
+ * link also takes the same work in the store, so that its time reveals nothing.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';

@@ -1,4 +1,4 @@
-/** Stores the keys that sign identity tokens, with encrypted private keys, and decides when all processes need the next one. */
+/** Stores the keys that sign identity tokens, with encrypted private keys, and decides when the next one is due (rotation). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Creates signing keys, publishes them (JWKS), and finds the one that signs. A key is published for a while before it signs and
  * long after, so that a client always finds the key of a token: created and published → signs (after 10 minutes, or at once if
- * there is no other) → succeeded by the next key after 30 days → published for 30 more days. A leaked key is replaced at once:
+ * there is no other) → replaced by the next key after 30 days → published for 30 more days. A leaked key is replaced at once:
  * for each signature, every process reads from the store which key signs.
  */
 import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyObject } from 'node:crypto';

@@ -41,12 +41,12 @@ function toIdentity({ clientId, scope, user }: LiveToken): Identity {
 
 /** The role alone gives a token no rights: it must also have the administrator scope. */
 function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, scopes: readonly string[]) {
-  const counting = listCountingScopes(scopes, isAdmin);
+  const counting = listEffectiveScopes(scopes, isAdmin);
   return { login, scopes: counting, isAdmin: counting.includes('admin') };
 }
 
 /** The scopes of a token that count now: administrator scopes count only while its person is an administrator. */
-export function listCountingScopes(scopes: readonly string[], isAdmin: boolean): readonly string[] {
+export function listEffectiveScopes(scopes: readonly string[], isAdmin: boolean): readonly string[] {
   return isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 

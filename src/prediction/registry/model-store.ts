@@ -84,8 +84,8 @@ const insertPromotionSql = statement(
   `INSERT INTO model_promotions (name, number, version, at_ms, reason)
    SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4 FROM model_promotions WHERE name = $1`,
 );
-// Only promotions whose version still exists can be gone back to. Of a version between two promotions of the served one, $2, none
-// may be left.
+// Only promotions whose version still exists can be gone back to. The served version ($2) is left out: the one that was promoted
+// between two of its promotions may be deleted.
 const previousPromotionSql = statement<{ number: number; version: number }>(
   'model-previous-promotion',
   `SELECT p.number, p.version FROM model_promotions p
@@ -96,7 +96,7 @@ const undoPromotionsSql = statement(
   'model-undo-promotions',
   'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number > $2 AND undone_at_ms IS NULL',
 );
-// A version that is served, or was served last before it, stays whatever its age: a rollback must find it.
+// The versions of the last five promotions stay whatever their age: a rollback must find them.
 const pruneVersionsSql = statement<{ version: number }>(
   'model-prune-versions',
   `DELETE FROM model_versions WHERE name = $1

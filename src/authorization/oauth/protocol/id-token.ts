@@ -1,4 +1,4 @@
-/** Signs identity tokens (ID tokens): who signed in, when, for which client (OpenID Connect Core §2). Reads them as hints. */
+/** Signs identity tokens (ID tokens) and builds their claims (OpenID Connect Core §2). Reads one that comes as `id_token_hint`. */
 import { hash } from 'node:crypto';
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
