@@ -202,7 +202,7 @@ export const evaluateObservations = describeOperation({
         .optional()
         .openapi({
           description:
-            'Fields that nothing is made of: the 100 most frequent, and the others together; absent without such fields',
+            'Fields that are not used: the 100 most frequent, and the others together; absent without such fields',
         }),
       remarks: z
         .array(

@@ -127,7 +127,7 @@ function printSummary(summary: Summary, promote: string): void {
   print(`\n${describePromotion(summary, promote)}`);
 }
 
-/** With fewer rows of each time, nothing is trained, and the prior answers. */
+/** Throws with too few rows for each of TTFT and TPOT: then nothing is trained, and the prior answers. */
 function checkEnoughRows(table: ObservationTable, refusals: readonly Refusals[]): void {
   const { count } = table;
   const most = Math.max(...PREDICTION_TARGETS.map((target) => rowsWith(table, target).length));
@@ -141,7 +141,7 @@ function checkEnoughRows(table: ObservationTable, refusals: readonly Refusals[])
   );
 }
 
-/** This many of the newest rows are enough to tell whether a trained model is better than the prior. */
+/** This many of the newest rows are enough to decide if a trained model is better than the prior. */
 const MAX_TESTED_ROWS = 10_000;
 
 function testOnNewest(table: ObservationTable, parameters: TrainParameters): TestErrors {

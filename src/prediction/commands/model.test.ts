@@ -211,13 +211,13 @@ test('a model that is worse than knowing nothing is kept but not served, unless 
   assert.match(both.stdout + both.stderr, /drifted@1 MAPE % +drifted@2 MAPE %|No samples yet/);
 });
 
-test('fields that nothing is made of are named once', async () => {
+test('fields that are not used are named once', async () => {
   const misspelt = lines.slice(0, 40).map((line) => line.replace('kv_cache_usage', 'kv_cache_use'));
   const { stderr } = await runTrivet(['model', 'train', '--model', 'x', '--input', '-'], {
     env,
     input: misspelt.join('\n'),
   });
-  assert.match(stderr, /Fields that nothing is made of: kv_cache_use \(40 rows\)/);
+  assert.match(stderr, /Fields that are not used: kv_cache_use \(40 rows\)/);
 });
 
 test('more than 100 reasons and fields are counted together', async () => {
@@ -229,7 +229,7 @@ test('more than 100 reasons and fields are counted together', async () => {
   assert.equal(code, 0, stderr);
   assert.equal(stderr.match(/target_model is "m\d+"/g)?.length, 100);
   assert.match(stderr, /^ +200 +other reasons +standard input:101$/m);
-  assert.match(stderr, /Fields that nothing is made of: f0 \(1 row\), .*, f99 \(1 row\), other fields \(200 rows\)/);
+  assert.match(stderr, /Fields that are not used: f0 \(1 row\), .*, f99 \(1 row\), other fields \(200 rows\)/);
 });
 
 const LOG_HEADER = 'run,server,start_ms,first_token_ms,end_ms,input_tokens,output_tokens';
@@ -244,11 +244,11 @@ async function evaluateLog(unit: number, more: string, header = LOG_HEADER) {
   return runTrivet([...argv, '--protocol', 'time'], { env, input: `\uFEFF${header}\r\n${rows.join('\r\n')}\r\n` });
 }
 
-test('a log of requests is read as spreadsheets write it, and what nothing is made of is named', async () => {
+test('a log of requests is read as spreadsheets write it, and unused fields are named', async () => {
   const { code, stdout, stderr } = await evaluateLog(1, ',7', `${LOG_HEADER},user`);
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^TTFT +9 /m);
-  assert.match(stderr, /Fields that nothing is made of: user \(30 rows\)/);
+  assert.match(stderr, /Fields that are not used: user \(30 rows\)/);
   assert.doesNotMatch(stderr, /in seconds/);
 });
 

@@ -52,7 +52,7 @@ test('our JSON lines are read with every field', async () => {
   assert.deepEqual([table.podTypes, table.servers, table.models], [['decode'], ['10.0.0.7'], ['m']]);
 });
 
-test('fields that nothing is made of are named once, with the number of their rows', async () => {
+test('fields that are not used are named once, with the number of their rows', async () => {
   const rows = [OURS, { ...OURS, kv_cache: 0.5, note: '' }, { ...OURS, kv_cache: 0.4 }, { ...OURS, actual_ttft: 3 }];
   const { table, ignoredFields } = await read(rows.map((row) => JSON.stringify(row)).join('\n'));
   assert.equal(table.count, 4);
