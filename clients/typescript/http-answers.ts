@@ -1,4 +1,4 @@
-/** Reads answers of the JSON API, and throws at what does not come from Trivet, such as the page of a proxy. */
+/** Reads answers of the JSON API, and throws for answers that are not from Trivet, such as a page of a proxy. */
 import type { Answer, Output } from './messages.ts';
 import type { Taken } from './reporter.ts';
 
@@ -17,7 +17,7 @@ function readOutput(value: unknown): Output {
 
 export function readTaken(value: unknown): Taken {
   const { accepted, refused } = readObject(value);
-  // 64-bit counts are texts in the JSON of proto3.
+  // 64-bit counts are strings in the JSON of proto3.
   if (!isCount(accepted) || !isCount(refused)) throw describe(value);
   return { accepted: Number(accepted), refused: Number(refused) };
 }

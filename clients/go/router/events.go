@@ -1,3 +1,5 @@
+// Builds the events that report a request: dispatched, first token, finished.
+
 package router
 
 import (
