@@ -18,7 +18,7 @@ export const HERE: FileReader = { readImport: async (order) => readImportedFile(
 const LIMIT = {
   maxMs: 300_000,
   describe: (seconds: number) =>
-    `Cannot read the file: it took longer than ${seconds} s; part it, or stop the service and use the command`,
+    `Cannot read the file: it took longer than ${seconds} s; split it, or stop the service and use the command`,
 };
 
 /** One at a time, because each takes a processor for seconds. The process ends after its answer. */

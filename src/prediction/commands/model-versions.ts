@@ -86,7 +86,7 @@ export function formatComparison(comparison: OutputOf<typeof compareTwoVersions>
     [otherId, learnedByOther],
   ] as const;
   return [
-    `${id} beside ${otherId} on the same ${rows} newest samples, without what servers have shown since\n`,
+    `${id} compared with ${otherId} on the same ${rows} newest samples, without learning from later reports\n`,
     ...learned
       .filter(([, count]) => count > 0)
       .map(([name, count]) => `${name} may have learned from ${count} of them, which flatters it`),

@@ -140,7 +140,7 @@ async function* dateStream({ path, rows, plan }: StreamedRows, world: World): As
   const dates = plan(runs);
   for (const row of held) yield dates.date(path, row);
   if (ahead > 0)
-    remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each counts from when it came`);
+    remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each is dated at its arrival`);
 }
 
 /** Returns why a report with this observation would be refused: the same rules hold for rows of files. */
