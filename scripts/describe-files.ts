@@ -1,5 +1,5 @@
-/** Writes the pages `docs/how-it-works/files/*.md`: every source file with its first sentence, by module, one page for each area. */
-import { listSourceFiles, type SourceFile } from './list-source-files.ts';
+/** Writes the pages `docs/how-it-works/files/*.md`: every file of `src/` and `clients/` with its first sentence, one page for each area. */
+import { listClientFiles, listSourceFiles, type SourceFile } from './list-source-files.ts';
 
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'] as const;
 
@@ -9,7 +9,8 @@ export function describeFiles(): Record<string, string> {
   const isOf = (area: string) => (file: SourceFile) => `${file.module}/`.startsWith(`src/${area}/`);
   const pages = AREAS.map((area) => [toPath(area), renderPage(`src/${area}`, files.filter(isOf(area)))] as const);
   const others = files.filter((file) => !AREAS.some((area) => isOf(area)(file)));
-  return Object.fromEntries([...pages, [toPath('mechanisms'), renderPage('src', others)]]);
+  const clients = [toPath('clients'), renderPage('clients', listClientFiles())] as const;
+  return Object.fromEntries([...pages, [toPath('mechanisms'), renderPage('src', others)], clients]);
 }
 
 function toPath(area: string): string {
@@ -29,6 +30,11 @@ ${sections.join('\n\n')}
 }
 
 function renderModule(name: string, files: readonly SourceFile[]): string {
-  const lines = files.map(({ path, module, sentence }) => `- \`${path.slice(module.length + 1)}\`: ${sentence ?? ''}`);
+  const lines = files.map((file) => `- \`${file.path.slice(file.module.length + 1)}\`: ${readSentence(file)}`);
   return `${name === '' ? '' : `## \`${name}/\`\n\n`}${lines.join('\n')}`;
+}
+
+function readSentence({ path, sentence }: SourceFile): string {
+  if (sentence === undefined) throw new Error(`${path} does not begin with a comment, before its imports`);
+  return sentence;
 }

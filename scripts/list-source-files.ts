@@ -1,4 +1,4 @@
-/** Lists the files under src/ by module, each with its first sentence, for the pages of files and for their test. */
+/** Lists the files under src/ and clients/ by module, each with its first sentence, for the pages of files and for their test. */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -12,29 +12,37 @@ export interface SourceFile {
 
 /** Every source file but tests and fixtures, ordered by module, then by name. */
 export function listSourceFiles(): SourceFile[] {
-  return globSync('src/**/*.ts')
-    .filter((path) => !path.endsWith('.test.ts') && !path.includes('/fixtures/'))
+  return describeEach(globSync('src/**/*.ts').filter((path) => !path.includes('/fixtures/')));
+}
+
+/** Every file of the clients that a gateway uses or copies: no tests and no generated code. */
+export function listClientFiles(): SourceFile[] {
+  return describeEach(
+    globSync('clients/**/*.{ts,go,py}').filter((path) => !/\/(gen|tests|build|node_modules)\//.test(path)),
+  );
+}
+
+function describeEach(paths: readonly string[]): SourceFile[] {
+  return paths
+    .filter((path) => !/(\.test\.ts|_test\.go)$/.test(path))
     .map((path) => ({ path, module: dirname(path), sentence: readFirstSentence(readFileSync(path, 'utf8')) }))
     .sort((left, right) => compareTexts(left.module, right.module) || compareTexts(left.path, right.path));
 }
 
-/** The first sentence of the comment before the imports, or right after them. */
+/** The first sentence of the comment with which a file of TypeScript, Go or Python begins. */
 export function readFirstSentence(text: string): string | undefined {
-  const [, comment] = /^\/\*\*([\s\S]*?)\*\//.exec(dropImports(text)) ?? [];
-  const [paragraph = ''] = comment?.split(/\n\s*\*\s*\n/) ?? [];
-  const words = paragraph
-    .replaceAll(/\n\s*\*/g, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .trim();
+  const [paragraph = ''] = readFirstComment(text.replace(/^#!.*\n/, '')).split(/\n\s*\n/);
+  const words = paragraph.replaceAll(/\s+/g, ' ').trim();
   if (words === '') return undefined;
   return /^.*?(?<!\bet al)\.(?=\s|$)/.exec(words)?.[0] ?? words;
 }
 
-function dropImports(text: string): string {
-  return text
-    .replace(/^#!.*\n/, '')
-    .replaceAll(/^import[\s\S]*?;\n/gm, '')
-    .trimStart();
+/** Its text without the marks of a comment. Go names the package or command first, as in "Package router chooses a server". */
+function readFirstComment(text: string): string {
+  const [, block, docstring, lines] = /^(?:\/\*\*([\s\S]*?)\*\/|"""([\s\S]*?)"""|((?:\/\/.*\n)+))/.exec(text) ?? [];
+  if (lines === undefined) return block?.replaceAll(/^\s*\*/gm, '') ?? docstring ?? '';
+  const plain = lines.replaceAll(/^\/\/ ?/gm, '').replace(/^(?:Package|Command) \w+ /, '');
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
 /** The order does not depend on the language of the machine. */

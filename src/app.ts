@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createReferenceRoutes } from './api-reference/reference-routes.ts';
 import type { Area, OwnPort } from './area.ts';
 import { createAuthorizationArea } from './authorization/area.ts';
+import { type NamedServer, writeBanner } from './banner.ts';
 import type { Config } from './config/config.ts';
 import { listHttpPorts } from './config/http-ports.ts';
 import { createConsoleArea, createSectionList } from './console/area.ts';
@@ -59,14 +60,20 @@ export interface Surroundings {
   readonly world: World;
   /** Called with the bytes outside the heap that are garbage soon. */
   readonly countGarbage: CountGarbage;
+  /** Ends the start: it rejects, and closes what it has opened. */
+  readonly stopping: AbortSignal;
 }
 
-const SURROUNDINGS: Surroundings = { world: realWorld, countGarbage: () => {} };
+const SURROUNDINGS: Surroundings = {
+  world: realWorld,
+  countGarbage: () => {},
+  stopping: new AbortController().signal,
+};
 
 export async function startApp(config: Config, given: Partial<Surroundings> = {}): Promise<App> {
   await using undo = new AsyncDisposableStack();
-  const { world, countGarbage } = { ...SURROUNDINGS, ...given };
-  const base = { ...(await openBase(config, world, undo)), countGarbage };
+  const { countGarbage, ...surroundings } = { ...SURROUNDINGS, ...given };
+  const base = { ...(await openBase(config, surroundings, undo)), countGarbage };
   const mail = createMail({ ...base, smtp: openSmtp(config.mail) });
   const { areas, notices, createSetupLink } = await createAreas(config, base, mail?.mailer);
   const grpc = await openGrpc(config, base, areas);
@@ -78,6 +85,7 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
   ];
   const listeners = [base.http, ...own.map(({ server }) => server), grpc];
   undo.defer(() => stopTogether(listeners, workers, config.server.stopTimeoutMs));
+  surroundings.stopping.throwIfAborted();
   for (const worker of workers) worker.start();
   serveHttp(config, base, { areas, own });
   grpc.setServing(true);
@@ -90,20 +98,24 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
   return {
     httpUrl: http.url,
     grpcAddress,
-    banner: writeBanner({ http: http.url, grpc: grpcAddress, own: nameServers(own), setupLink }),
+    banner: writeBanner({ http: http.url, grpc: grpcAddress, own: own.map(describeServer), setupLink }),
     log,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 
 /** Opens what every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
-async function openBase(config: Config, world: World, undo: AsyncDisposableStack) {
+async function openBase(
+  config: Config,
+  { world, stopping }: Pick<Surroundings, 'world' | 'stopping'>,
+  undo: AsyncDisposableStack,
+) {
   const log = createLog(config.log.level, openLogOutput(config.log.format));
   const metrics = createMetrics({ log });
   const tracing = undo.use(await openTracing(config.tracing, log));
   // Only the embedded database is one process's own; commands work beside it without the lock.
   const lock = config.store.databaseUrl === undefined ? undo.use(lockDataDir(config.store.dataDir)) : undefined;
-  const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
+  const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics, stopping }));
   const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
   lock?.recordKeys(cipher.keyIds);
   const { host, httpPort, stopTimeoutMs, trustedProxies } = config.server;
@@ -153,7 +165,8 @@ async function createAreas(config: Config, base: Base, mailer: Mailer | undefine
     log,
     metrics,
     cipher,
-    config: config.webhooks,
+    // A process that makes no deliveries does not need the authorities of their receivers.
+    config: parts.includes('webhooks') ? config.webhooks : { ...config.webhooks, caFile: undefined },
     baseUrl,
     requireScope: authorization.requireScope,
     owners: authorization.owners,
@@ -239,6 +252,10 @@ async function openOwnPorts(
   return own;
 }
 
+function describeServer({ port, server }: OwnServer): NamedServer {
+  return { name: port.name, url: server.url };
+}
+
 function serveHttp(
   config: Config,
   { log, metrics, world, tracing, store, http, countGarbage }: Base,
@@ -268,23 +285,6 @@ function serveHttp(
     const mount = { path: '/', errors, endpoints, routes: createRoutes() };
     server.serve(createEndpointApp({ ...common, errors, endpoints: listEndpoints(mount) }));
   }
-}
-
-/** Prints the link to standard output, not to the log: a person must see it, and logs are kept. */
-function writeBanner(to: {
-  readonly http: string;
-  readonly grpc: string;
-  readonly own: string;
-  readonly setupLink: string | undefined;
-}): string {
-  const banner = `Trivet is ready\n  HTTP  ${to.http}\n  gRPC  ${to.grpc}${to.own}`;
-  if (to.setupLink === undefined) return banner;
-  return `${banner}\n\nNo administrator exists yet. Create the first one within a day:\n  ${to.setupLink}`;
-}
-
-/** A line for each, below those of HTTP and gRPC. */
-function nameServers(own: readonly OwnServer[]): string {
-  return own.map(({ port, server }) => `\n  ${port.name}  ${server.url}`).join('');
 }
 
 /** Listeners and workers end at the same time, so that all of it fits into one deadline. */

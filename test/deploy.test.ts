@@ -1,14 +1,20 @@
 /** Each variable that the manifests set exists: a misspelt one would be ignored in silence. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
+import { waitUntil } from './support/basics/wait-until.ts';
 import { findMistakes, type Resource } from './support/deploy/kubernetes-schemas.ts';
+import { startProgram } from './support/programs/start-program.ts';
 import { listShellBlocks } from './support/rules/shell-blocks.ts';
+import { findReasonToSkip } from './support/store/engines.ts';
+import { createTestDatabase, startPostgresCluster } from './support/store/postgres-cluster.ts';
 
 /** Variables of the programs beside us. */
 const OTHERS = new Set(['PREDICTION_SERVER_URL', 'TRAINING_SERVER_URL']);
@@ -84,37 +90,21 @@ test('containers are started again after a crash or a reboot, and Trivet after t
 /** Returns the programs that a guide gives to the Node of the image, to be run on a folder in the place of `/data`. */
 function listNodePrograms(guide: string, folder: string) {
   const programs = readFileSync(guide, 'utf8').matchAll(/ \/usr\/local\/bin\/node (-[ep]) '([^']+)'/g);
-  return [...programs].map(([, flag = '', program = '']) => (input: string) => {
+  return [...programs].map(([, flag = '', program = '']) => () => {
     const argv = [flag, program.replaceAll('/data/', `${folder}/`)];
-    return execFileSync(process.execPath, argv, { input, encoding: 'utf8' });
+    return execFileSync(process.execPath, argv, { encoding: 'utf8' });
   });
 }
 
-test('the programs of the guides for Kubernetes copy the store and its keys out of a volume and back', (t) => {
+test('the guide for the move to PostgreSQL joins the keys of a volume to one setting', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-volume-'));
   t.after(() => rmSync(folder, { recursive: true }));
-  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
-  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
-  write('backup.db', 'rows');
-  write('keys', 'first\nsecond\n');
-  const [readBackup, readSize, removeBackup, readKeys, removeLogs, putStore, putKeys, ...others] = listNodePrograms(
-    'docs/how-to/back-up.md',
-    folder,
+  writeFileSync(join(folder, 'keys'), 'first\nsecond\n');
+  const programs = listNodePrograms('docs/how-to/use-postgresql.md', folder);
+  assert.deepEqual(
+    programs.map((run) => run()),
+    ['first,second\n'],
   );
-  assert.deepEqual([readBackup?.(''), readSize?.(''), readKeys?.('')], ['rows', '4\n', 'first\nsecond\n']);
-  removeBackup?.('');
-  assert.equal(existsSync(join(folder, 'backup.db')), false);
-  write('trivet.db-wal', 'later rows');
-  removeLogs?.('');
-  assert.equal(existsSync(join(folder, 'trivet.db-wal')), false);
-  putStore?.('restored');
-  rmSync(join(folder, 'keys'));
-  putKeys?.('first\nsecond\n');
-  assert.deepEqual([read('trivet.db'), read('keys')], ['restored', 'first\nsecond\n']);
-  assert.equal(statSync(join(folder, 'keys')).mode & 0o777, 0o600);
-  const [joinKeys, ...further] = listNodePrograms('docs/how-to/use-postgresql.md', folder);
-  assert.equal(joinKeys?.(''), 'first,second\n');
-  assert.deepEqual([...others, ...further], []);
 });
 
 /**
@@ -143,7 +133,7 @@ interface Move {
 function move(environment: Move): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-move-'));
   for (const name of ['kubectl', 'helm', 'sleep']) writeFileSync(join(folder, name), STAND_IN, { mode: 0o755 });
-  const [block] = listShellBlocks('docs/how-to/use-postgresql.md').filter(({ text }) => text.includes('kubectl'));
+  const [block] = listShellBlocks('docs/how-to/use-postgresql.md').filter((block) => block.text.includes('kubectl'));
   const env = { PATH: folder, keys_of_volume: 'first,second', complete_at: '.', ...environment };
   spawnSync('/bin/sh', ['-c', block?.text ?? ''], { env, timeout: 20_000 });
   const calls = readFileSync(join(folder, 'calls'), 'utf8').trimEnd().split('\n');
@@ -198,6 +188,25 @@ test('each `kubectl wait` of the guides says how long: without that it takes 30 
   );
 });
 
+test('the guide makes the secrets of Compose once, in the file that each start reads', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-compose-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, 'deploy'));
+  const [block] = listShellBlocks('docs/how-to/install-with-docker.md').filter((one) => one.text.includes('.env'));
+  const [line = ''] = block?.text.split('\n') ?? [];
+  const file = join(folder, 'deploy', '.env');
+  const makeSecrets = () => {
+    assert.equal(spawnSync('/bin/sh', ['-c', line], { cwd: folder }).status, 0);
+    return readFileSync(file, 'utf8');
+  };
+  const made = makeSecrets();
+  assert.match(made, /^SECRET_KEYS=[\w+/]{43}=\nPOSTGRES_PASSWORD=[0-9a-f]{32}\n$/);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(makeSecrets(), made);
+  const asked = [...readFileSync('deploy/compose.yaml', 'utf8').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+  assert.deepEqual(new Set(asked), new Set(['SECRET_KEYS', 'POSTGRES_PASSWORD']));
+});
+
 test('the commands of the guide share a volume, so they run as the user of the image', () => {
   const guide = readFileSync('docs/how-to/install-with-docker.md', 'utf8');
   const commands = [...guide.matchAll(/^docker run (?:.*\\\n)*.*$/gm)].map(([command]) => command);
@@ -210,17 +219,34 @@ test('the commands of the guide share a volume, so they run as the user of the i
   );
 });
 
-test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', () => {
+/** Runs the health check of the image, with the Node of this test. */
+async function checkHealth(HTTP_PORT: string, imported = ''): Promise<{ code: number; stdout: string }> {
   const [, command = ''] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(readFileSync('deploy/Dockerfile', 'utf8')) ?? [];
   const [, ...argv] = JSON.parse(command) as string[];
+  const options = ['--import', `data:text/javascript,${encodeURIComponent(imported)}`, ...argv];
+  const child = spawn(process.execPath, options, { env: { HTTP_PORT }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  return { code: code as number, stdout };
+}
+
+test('the health check of the image takes an empty HTTP_PORT as not given, as the program does', async () => {
   const show = 'globalThis.fetch = async (url) => ({ ok: console.log(url) === undefined })';
-  const ask = (HTTP_PORT: string) =>
-    execFileSync(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(show)}`, ...argv], {
-      env: { HTTP_PORT },
-      encoding: 'utf8',
-    });
-  assert.equal(ask(''), 'http://127.0.0.1:8080/readyz\n');
-  assert.equal(ask('9090'), 'http://127.0.0.1:9090/readyz\n');
+  assert.equal((await checkHealth('', show)).stdout, 'http://127.0.0.1:8080/healthz\n');
+  assert.equal((await checkHealth('9090', show)).stdout, 'http://127.0.0.1:9090/healthz\n');
+});
+
+test('the image is healthy while the database is away from a process that predicts, and unhealthy without the process', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const cluster = await startPostgresCluster();
+  const databaseUrl = await createTestDatabase(cluster.socketDir, 'health');
+  await using program = await startProgram({ DATABASE_URL: databaseUrl, PARTS: 'prediction' });
+  const { port } = new URL(program.httpUrl);
+  await cluster.stop();
+  await waitUntil(async () => (await fetch(`${program.httpUrl}/readyz`)).status === 503);
+  assert.equal((await checkHealth(port)).code, 0);
+  await program.kill();
+  assert.equal((await checkHealth(port)).code, 1);
 });
 
 test('a variable that is not a setting is found', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
-import { listSourceFiles, readFirstSentence, type SourceFile } from '../scripts/list-source-files.ts';
+import { listClientFiles, listSourceFiles, readFirstSentence, type SourceFile } from '../scripts/list-source-files.ts';
 
 /**
  * The map in docs/how-it-works/architecture.md has a line for each module under src/, and no line for another. The files that its
@@ -146,12 +146,19 @@ function listWords(sentence: string): Set<string> {
   return new Set(sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu));
 }
 
-test('each source file begins with a sentence that opens with a verb', () => {
-  assert.deepEqual(findPoorSentences(listSourceFiles()), []);
+const files = [...listSourceFiles(), ...listClientFiles()];
+
+test('each source file begins with a sentence that opens with a verb, and so does each file of the clients', () => {
+  for (const language of ['ts', 'go', 'py'])
+    assert.ok(
+      files.some(({ path }) => path.startsWith('clients/') && path.endsWith(`.${language}`)),
+      language,
+    );
+  assert.deepEqual(findPoorSentences(files), []);
 });
 
 test('no sentence of a file could stand for another file of its module', () => {
-  assert.deepEqual(findAlikeSentences(listSourceFiles()), []);
+  assert.deepEqual(findAlikeSentences(files), []);
 });
 
 test('the first sentence of a file ends at its period, not at that of "et al."', () => {
@@ -167,7 +174,13 @@ test('a file with a poor sentence is found', () => {
   });
   const cases: [text: string, mistake: string | undefined][] = [
     ['/** Reads a file. More of it. */\nimport a from "a";\n', undefined],
-    ['import {\n  a,\n} from "a";\n\n/**\n * Reads a\n * file.\n */', undefined],
+    ['/**\n * Reads a\n * file.\n *\n * More of it\n */', undefined],
+    ['#!/usr/bin/env node\n/** Reads a file. */', undefined],
+    ['import {\n  a,\n} from "a";\n\n/** Reads a file. */', 'src/a/b.ts does not begin with a comment'],
+    ['"""Reads a file.\n\nMore of it."""\nimport a\n', undefined],
+    ['// Reads a\n// file. More of it.\n\npackage a\n', undefined],
+    ['// Package a reads a file.\npackage a\n', undefined],
+    ['package a\n\n// Reads a file.\n', 'src/a/b.ts does not begin with a comment'],
     ["import a from 'a';\n\nconst LIMIT = 1;\n/** Reads a file. */", 'src/a/b.ts does not begin with a comment'],
     ['/** Reads a file */', 'src/a/b.ts begins with a sentence without a period'],
     [`/** Reads ${'a'.repeat(140)}. */`, 'src/a/b.ts begins with a sentence of 147 characters'],

@@ -50,6 +50,47 @@ function findStylesOfLanguages(css: string): string[] {
   return css.match(/:lang\([^)]*\)|\[lang[^\]]*\]/g) ?? [];
 }
 
+/** Pairs of fills of charts that stand side by side, and the card behind them. */
+const SIDE_BY_SIDE = [
+  ['.up', '.down'],
+  ['.up', '.slow'],
+  ['.up', '--card'],
+  ['.down', '--card'],
+  ['.slow', '--card'],
+] as const;
+/** WCAG 1.4.11. */
+const LEAST_CONTRAST = 3;
+
+function findPaleFills(css: string): string[] {
+  return readSchemes(css).flatMap((scheme, at) =>
+    SIDE_BY_SIDE.flatMap(([one, other]) => {
+      const contrast = computeContrast(readFill(css, scheme, one), readFill(css, scheme, other));
+      return contrast >= LEAST_CONTRAST ? [] : [`${at === 0 ? 'light' : 'dark'}: ${one} ${other}`];
+    }),
+  );
+}
+
+function readFill(css: string, scheme: ReadonlyMap<string, string>, name: string): string {
+  const used = new RegExp(`^\\${name} \\{\\s*fill: var\\((--[\\w-]+)\\)`, 'm').exec(css)?.[1] ?? name;
+  const colour = scheme.get(used);
+  assert.ok(colour !== undefined, name);
+  return colour;
+}
+
+function computeContrast(one: string, other: string): number {
+  const [light = 0, dark = 0] = [one, other].map(computeLuminance).sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+/** WCAG 2.2, relative luminance. */
+function computeLuminance(colour: string): number {
+  const digits = colour.length === 4 ? colour.replaceAll(/[\da-f]/g, '$&$&') : colour;
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5]
+    .map((at) => Number.parseInt(digits.slice(at, at + 2), 16) / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
 const PAGE_SHEETS = ['src/pages/styles.css', 'src/console/frame/console.css', 'src/api-reference/reference.css'];
 const SHEETS = {
   pages: PAGE_SHEETS.map((path) => readFileSync(path, 'utf8')).join('\n'),
@@ -73,3 +114,11 @@ for (const [name, css] of Object.entries(SHEETS)) {
   test(`the rule can fail: no style of ${name} depends on the language`, () =>
     assert.deepEqual(findStylesOfLanguages(`${css} p:lang(zh) { color: red }`), [':lang(zh)']));
 }
+
+test('fills of charts that stand side by side differ in lightness, in both schemes', () =>
+  assert.deepEqual(findPaleFills(SHEETS.pages), []));
+test('the rule can fail: fills of charts that stand side by side differ in lightness, in both schemes', () =>
+  assert.deepEqual(findPaleFills(SHEETS.pages.replace('fill: var(--down)', 'fill: var(--up)')), [
+    'light: .up .down',
+    'dark: .up .down',
+  ]));

@@ -1,8 +1,21 @@
 /** Connections that hold a place, that come and go, or that speak something else. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { frame, PING, PREFACE, SETTINGS } from '../../test/support/grpc/http2-frames.ts';
-import { type Attack, crowd, dial, forever, grpcPortOf, httpPortOf, send, type Target } from './attack.ts';
+import { FlowClient } from '../../test/support/grpc/flow-client.ts';
+import { DATA, frame, frameMessage, PING, PREFACE, RST, SETTINGS } from '../../test/support/grpc/http2-frames.ts';
+import {
+  type Attack,
+  crowd,
+  dial,
+  forever,
+  grpcPortOf,
+  httpPortOf,
+  open,
+  send,
+  type Target,
+  uint32,
+  WATCH,
+} from './attack.ts';
 
 const beginning = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0)]);
 const ping = frame(PING, 0, 0, Buffer.alloc(8));
@@ -40,6 +53,14 @@ function drip(name: string, count: number, first: string | Buffer, port: (target
   );
 }
 
+/** Health is watched by one call in the end, in tables that have grown for a thousand. */
+async function endMostCalls(client: FlowClient): Promise<void> {
+  const ids = Array.from({ length: 1000 }, (_, index) => 2 * index + 1);
+  client.send(...ids.flatMap((id) => [open(id, WATCH), frame(DATA, 1, id, frameMessage(Buffer.alloc(0)))]));
+  client.send(...ids.slice(1).map((id) => frame(RST, 0, id, uint32(8))));
+  await client.settle();
+}
+
 export const connectionAttacks: readonly Attack[] = [
   crowd('3,000 silent connections', 3000, () => {}),
   crowd('3,000 idle connections', 3000, (socket) => socket.write(beginning)),
@@ -64,6 +85,13 @@ export const connectionAttacks: readonly Attack[] = [
     httpPortOf,
   ),
   drip('slow bodies, HTTP', 500, `${httpHead}Content-Length: 100000\r\n\r\n`, httpPortOf),
+  {
+    name: 'connections that come and go beside 1,000 that had many calls',
+    run: async (target) => {
+      for (let opened = 0; opened < 1000; opened++) await endMostCalls(await FlowClient.connect(target.grpcPort));
+      await storm('', () => beginning).run(target);
+    },
+  },
   {
     name: 'idle connections, opened again when closed',
     run: async (target) => {

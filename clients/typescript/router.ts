@@ -1,7 +1,4 @@
-/**
- * Chooses a server for each request by predicted latency within a deadline; without an answer in time it chooses the server with the
- * fewest requests (fallback).
- */
+/** Chooses a server for each request by predicted latency; without an answer in time, the server with the fewest requests (fallback). */
 import { randomUUID } from 'node:crypto';
 import { toInt32 } from './int32.ts';
 import { createLoad, type Load } from './load.ts';

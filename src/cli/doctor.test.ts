@@ -9,19 +9,15 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createCertificate } from '../../test/support/basics/certificate.ts';
 import { findFreePort } from '../../test/support/basics/free-port.ts';
+import { examineInstallation } from '../../test/support/programs/examine-installation.ts';
 import { runTrivet } from '../../test/support/programs/run-trivet.ts';
 import { startProgram } from '../../test/support/programs/start-program.ts';
-import type { Check } from './doctor/check.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-doctor-'));
 after(() => rmSync(folder, { recursive: true }));
 
-async function examine(env: Readonly<Record<string, string>>, dataDir = join(folder, 'data')) {
-  const ports = { HTTP_PORT: String(await findFreePort()), GRPC_PORT: String(await findFreePort()) };
-  const run = await runTrivet(['doctor', '--json'], { env: { TRIVET_DATA_DIR: dataDir, ...ports, ...env } });
-  const checks = run.stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Check]));
-  return { ...run, find: (name: string) => checks.find((check) => check.name === name) };
-}
+const examine = (env: Readonly<Record<string, string>>, dataDir = join(folder, 'data')) =>
+  examineInstallation(env, dataDir);
 
 test('a healthy store passes, and what is missing is named with what to do', async () => {
   const before = await examine({}, join(folder, 'none'));

@@ -3,13 +3,14 @@ import { Command } from 'commander';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { copyDatabase } from '../database/maintenance/copy-database.ts';
+import { explainUsedTarget, type Move, withMoveMark } from '../database/maintenance/move-mark.ts';
 import {
   openPostgresTables,
   openSqliteTables,
   type TableConnection,
 } from '../database/maintenance/table-connection.ts';
 import { migrations } from '../database/migrations/list.ts';
-import { markCopied } from '../database/startup/copied-store.ts';
+import { markerOf } from '../database/startup/copied-store.ts';
 import { lockDataDir } from '../database/startup/data-dir-lock.ts';
 import { databaseFileOf, hasDatabase, openStore } from '../database/startup/open-store.ts';
 import { Failure, isFailure } from '../errors.ts';
@@ -54,20 +55,28 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   };
 
   const progress = createProgress(() => realWorld.monotonicMs());
+  const move = findMove(source, target);
   const copied = await copyDatabase({
-    ...connections,
+    source: connections.source,
+    target: move === undefined ? connections.target : withMoveMark(connections.target, move),
     migrations,
     report: (table, rows) => progress(`${table}: ${rows} rows`),
+  }).catch((error: unknown) => {
+    throw move === undefined ? error : explainUsedTarget(error, move);
   });
   printCopied(copied, { json });
-  if (source.databaseUrl === undefined && target.databaseUrl !== undefined) {
-    const file = markCopied(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
+  if (move !== undefined)
     remark(
-      `The old database is marked as moved by "${file}": a start or a command without DATABASE_URL is refused while it is there.`,
+      `The old database is marked as moved by "${markerOf(move.dataDir)}": a start or a command without DATABASE_URL is refused while it is there.`,
     );
-  }
   remark('Copied and counted. The keys of the secrets are not in the database:');
   remark('give the service that uses the copy the same "keys" file in its data folder, or the same SECRET_KEYS.');
+}
+
+/** Undefined unless the copy takes the place of an embedded database. */
+function findMove({ dataDir, databaseUrl }: Place, target: Place): Move | undefined {
+  if (databaseUrl !== undefined || target.databaseUrl === undefined) return undefined;
+  return { dataDir, target: nameDatabase(target.databaseUrl), world: realWorld };
 }
 
 function printCopied(

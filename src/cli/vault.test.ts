@@ -12,7 +12,7 @@ import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authori
 import { createSigningKeys } from '../authorization/tokens/signing-keys.ts';
 import { reencryptColumn } from '../database/reencrypt-store.ts';
 import { checkEncryptionKeys, ENCRYPTED_CANARY } from '../database/startup/encryption-keys.ts';
-import type { Store } from '../database/store.ts';
+import { type Store, statement } from '../database/store.ts';
 import { createSecretCipher, type SecretCipher } from '../encryption/secret-cipher.ts';
 import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
 import { encryptSecret } from '../webhooks/hooks/hook.ts';
@@ -23,6 +23,7 @@ import { realWorld } from '../world.ts';
 const world = realWorld;
 const COLUMNS = [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS, ENCRYPTED_CANARY];
 const HOOKS = 450;
+const deleteHookSql = statement('test-delete-hook', 'DELETE FROM hooks WHERE id = $1');
 const former = new Uint8Array(32).fill(1);
 const current = new Uint8Array(32).fill(2);
 
@@ -52,7 +53,7 @@ async function encryptSome(store: Store, cipher: SecretCipher): Promise<{ ticket
 
 async function reencryptAll(store: Store, cipher: SecretCipher): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const column of COLUMNS) counts[column.name] = await reencryptColumn({ store, cipher }, column);
+  for (const column of COLUMNS) counts[column.name] = (await reencryptColumn({ store, cipher }, column)).encrypted;
   return counts;
 }
 
@@ -83,13 +84,49 @@ forEachEngine('reseal leaves nothing that needs the former key, however often it
   assert.ok(await createSigningKeys({ store, cipher, world }).findCurrent());
 });
 
-forEachEngine('reseal stops at a ciphertext whose key it was not given, and does not touch it', async (store) => {
-  await encryptSome(store, createSecretCipher([former], world));
-  const stranger = createSecretCipher([current], world);
-  const hooks = COLUMNS.find(({ name }) => name === 'keys of webhooks')!;
-  await assert.rejects(reencryptColumn({ store, cipher: stranger }, hooks), /its key is not here/);
-  await checkEncryptionKeys(store, createSecretCipher([former], world));
-});
+forEachEngine(
+  'reseal names a ciphertext that it cannot read, does not touch it, and encrypts the others',
+  async (store) => {
+    const stranger = createSecretCipher([new Uint8Array(32).fill(3)], world);
+    await encryptSome(store, createSecretCipher([former], world));
+    await insertTestHook(store, { id: HOOKS + 1, url: 'http://127.0.0.1/', secret: encryptSecret(stranger, 7, 'x')! });
+    const both = createSecretCipher([current, former], world);
+    const hooks = COLUMNS.find(({ name }) => name === 'keys of webhooks')!;
+    assert.deepEqual(await reencryptColumn({ store, cipher: both }, hooks), {
+      encrypted: HOOKS,
+      unreadable: [`Cannot decrypt the secret of hook:${HOOKS + 1}: its key is not here`],
+    });
+    const [left] = await store.read(hooks.list, [both.keyPrefix, 2, 0]);
+    assert.equal(left?.key_1, HOOKS + 1);
+    assert.equal(stranger.decrypt(left.ciphertext, 'hook:7').toString(), 'x');
+  },
+);
+
+forEachEngine(
+  'trivet vault reseal with a secret that it cannot read encrypts the others, and keeps the former key needed',
+  async (store, { place }) => {
+    await encryptSome(store, createSecretCipher([former], world));
+    await insertTestHook(store, { id: HOOKS + 1, url: 'http://127.0.0.1/', secret: new Uint8Array(40) });
+    const [one, two] = [former, current].map((key) => Buffer.from(key).toString('base64'));
+    const env = {
+      TRIVET_DATA_DIR: place.dataDir,
+      SECRET_KEYS: `${two},${one}`,
+      ...(place.databaseUrl && { DATABASE_URL: place.databaseUrl }),
+    };
+    const run = await runTrivet(['vault', 'reseal'], { env });
+    assert.equal(run.code, 1, run.stderr);
+    assert.match(run.stdout, new RegExp(`keys of webhooks +${HOOKS} +1\\n`));
+    assert.doesNotMatch(run.stdout, /the test value/);
+    assert.match(
+      run.stderr,
+      new RegExp(`1 cannot be read\\n.*hook:${HOOKS + 1}: its key is not here\\nKeep the other keys`),
+    );
+    await assert.rejects(checkEncryptionKeys(store, createSecretCipher([current], world)), /was not given/);
+    await store.write(deleteHookSql, [HOOKS + 1]);
+    assert.equal((await runTrivet(['vault', 'reseal'], { env })).code, 0);
+    await checkEncryptionKeys(store, createSecretCipher([current], world));
+  },
+);
 
 test('trivet vault reseal lets the former key go', async () => {
   const dataDir = createDataDir();

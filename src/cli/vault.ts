@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { type CliStore, openCliStore } from '../command-line/open-cli-store.ts';
 import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
-import { reencryptColumn } from '../database/reencrypt-store.ts';
+import { type EncryptedColumn, type Reencrypted, reencryptColumn } from '../database/reencrypt-store.ts';
 import { findServiceKeys } from '../database/startup/data-dir-lock.ts';
 import { ENCRYPTED_CANARY } from '../database/startup/encryption-keys.ts';
 import { Failure } from '../errors.ts';
@@ -26,15 +26,40 @@ async function reseal({ json }: { readonly json?: true }): Promise<void> {
   await using cli = await openCliStore();
   checkServiceEncryptsWithKey(cli);
   const showProgress = createProgress(() => cli.world.monotonicMs());
-  const rows: [string, number][] = [];
-  for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS, ENCRYPTED_CANARY]) {
+  const results: Resealed[] = [];
+  const resealColumn = async (column: EncryptedColumn): Promise<void> => {
     const done = await reencryptColumn(cli, column, (count) => showProgress(`${column.name}: ${count}`));
-    rows.push([column.name, done]);
-  }
-  if (json) for (const [secrets, encrypted] of rows) printJson({ secrets, encrypted });
-  else print(formatTable(['secrets', 'encrypted again'], rows));
+    results.push({ secrets: column.name, ...done });
+  };
+  for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS])
+    await resealColumn(column);
+  const unreadable = results.flatMap((result) => result.unreadable);
+  // A start without the former keys is refused as long as the test value needs one of them.
+  if (unreadable.length === 0) await resealColumn(ENCRYPTED_CANARY);
+  printResealed(results, { json });
+  if (unreadable.length > 0) throw refuseUnreadable(unreadable);
   remark(
     'Every secret is encrypted with the first key. If a service was started without that key in front, restart it first, and run this again; then the other keys can be removed.',
+  );
+}
+
+interface Resealed extends Reencrypted {
+  readonly secrets: string;
+}
+
+function printResealed(results: readonly Resealed[], { json }: { readonly json: true | undefined }): void {
+  if (json) for (const result of results) printJson(result);
+  else {
+    const rows = results.map(({ secrets, encrypted, unreadable }) => [secrets, encrypted, unreadable.length]);
+    print(formatTable(['secrets', 'encrypted again', 'unreadable'], rows));
+  }
+}
+
+function refuseUnreadable(unreadable: readonly string[]): Failure {
+  return new Failure(
+    'conflict',
+    `Cannot encrypt every secret again: ${unreadable.length} cannot be read\n${unreadable.join('\n')}\n` +
+      'Keep the other keys. Bring back the key of each of these secrets, or replace the secret, and run this again',
   );
 }
 

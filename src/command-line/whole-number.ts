@@ -1,6 +1,6 @@
+/** Parses the value of an option that must be a whole number. */
 import { InvalidArgumentError } from 'commander';
 
-/** Parses the value of an option that must be a whole number. */
 export function wholeNumber(minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const value = Number(text);

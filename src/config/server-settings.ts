@@ -57,7 +57,7 @@ export const serverSettings = {
   maxHttpConnections: setting({
     env: 'HTTP_MAX_CONNECTIONS',
     about:
-      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. At the limit, a new one replaces one of the network with the most: the one without a request for longest, or else the one that has waited for its client for longest, and for a second at least. When none has, it is refused unless another network has more.',
+      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. At the limit, a new one replaces one of the network with the most: the one without a request for longest, or else the one that has waited for its client for longest, each for a second at least, or else one without a request for less. Without such a one, it is refused unless another network has more.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),
@@ -91,7 +91,7 @@ export const grpcSettings = {
   maxConnections: setting({
     env: 'GRPC_MAX_CONNECTIONS',
     about:
-      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest, or else the one that has waited for its client for longest, with all its calls, and for a second at least. When none has, it is refused unless another network has more.',
+      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces one of the network with the most: the one that has been idle for longest, or else the one that has waited for its client for longest, with all its calls, each for a second at least, or else one that has been idle for less. Without such a one, it is refused unless another network has more.',
     schema: integer(1, 1_000_000),
     fallback: '1000',
   }),

@@ -5,14 +5,23 @@ import type { NetworkUse } from './network-use.ts';
 
 interface Connection extends PlacedConnection {
   readonly name: string;
-  idleSince: number | undefined;
-  waitedMs: number | undefined;
+  changedMs: number;
+  waits: boolean;
 }
 
+const NOW_MS = 10_000;
+
+function waitFor(connection: Connection | undefined, ms: number): void {
+  connection!.waits = true;
+  connection!.changedMs = NOW_MS - ms;
+}
+
+/** Connections enter idle since a time, or busy. */
 function openPlaces(maxConnections: number) {
-  const places = new ConnectionPlaces<Connection>(maxConnections);
+  const places = new ConnectionPlaces<Connection>(maxConnections, () => NOW_MS);
   const evicted: string[] = [];
   let looks = 0;
+  let asks = 0;
   const enter = (name: string, networkName: string, idleSince: number | undefined): Connection | undefined => {
     const network: NetworkUse | undefined = places.enter(networkName);
     if (network === undefined) return undefined;
@@ -22,14 +31,19 @@ function openPlaces(maxConnections: number) {
         looks += 1;
         return network;
       },
-      idleSince,
-      waitedMs: undefined,
+      changedMs: idleSince ?? NOW_MS,
+      isIdle: idleSince !== undefined,
+      waits: false,
+      get waitsForClient() {
+        asks += 1;
+        return this.waits;
+      },
       evict: () => evicted.push(name),
     };
     places.add(connection, networkName);
     return connection;
   };
-  return { places, evicted, enter, readLooks: () => looks };
+  return { places, evicted, enter, readLooks: () => looks, readAsks: () => asks };
 }
 
 test('the connection that is idle for longest leaves, as it is now and not as it was at the last search', () => {
@@ -38,11 +52,11 @@ test('the connection that is idle for longest leaves, as it is now and not as it
   enter('5', 'one', 5);
   assert.deepEqual(evicted, ['1']);
   // It was found as the next one, and has had a call since.
-  b!.idleSince = 6;
+  b!.changedMs = 6;
   enter('7', 'one', 7);
   enter('8', 'one', 8);
   assert.deepEqual(evicted, ['1', '3', '4']);
-  a!.idleSince = 0;
+  a!.changedMs = 0;
   enter('9', 'one', 9);
   assert.deepEqual(evicted, ['1', '3', '4', '5']);
 });
@@ -53,7 +67,7 @@ test('a network may not take the place of one that has fewer, nor become the lar
   enter('busy', 'a', undefined);
   const waiting = enter('waiting', 'a', undefined);
   assert.equal(enter('refused', 'a', undefined), undefined);
-  waiting!.waitedMs = 1000;
+  waitFor(waiting, 1000);
   enter('next', 'a', undefined);
   assert.deepEqual(evicted, ['waiting']);
   assert.equal(enter('of b', 'b', undefined), undefined);
@@ -90,10 +104,17 @@ test('of networks with as many connections, the idle ones of the largest IPv6 /4
   assert.deepEqual(evicted, ['crowd 2', 'crowd 3']);
 });
 
+test('of networks with as many connections, the idle ones of a site that has become the largest give way', () => {
+  const { evicted, enter } = openPlaces(70);
+  for (let since = 1; since <= 70; since++) enter(String(since), `10.0.0.${since}`, since);
+  for (let part = 1; part <= 10; part++) enter(`crowd ${part}`, `8193:3512:2:${part}`, 70 + part);
+  assert.deepEqual(evicted, ['1', '2', ...Array.from({ length: 8 }, (_, index) => `crowd ${index + 1}`)]);
+});
+
 test('of networks with as many connections, those of the largest IPv6 /48 that wait give way', () => {
   const { evicted, enter } = openPlaces(3);
-  enter('waits for longest', '8193:3512:1:1', undefined)!.waitedMs = 9000;
-  for (const part of [1, 2]) enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined)!.waitedMs = 1000;
+  waitFor(enter('waits for longest', '8193:3512:1:1', undefined), 9000);
+  for (const part of [1, 2]) waitFor(enter(`crowd ${part}`, `8193:3512:2:${part}`, undefined), 1000);
   enter('crowd 3', '8193:3512:2:3', undefined);
   assert.deepEqual(evicted, ['crowd 1']);
 });
@@ -101,20 +122,38 @@ test('of networks with as many connections, those of the largest IPv6 /48 that w
 test('the connection that has waited for its client for longest leaves, and none that has waited for less than a second', () => {
   const { evicted, enter } = openPlaces(3);
   const [, second, third] = ['1', '2', '3'].map((name) => enter(name, `10.0.0.${name}`, undefined));
-  second!.waitedMs = 999;
+  waitFor(second, 999);
   assert.equal(enter('refused', '10.0.0.4', undefined), undefined);
-  second!.waitedMs = 1000;
-  third!.waitedMs = 1001;
+  waitFor(second, 1000);
+  waitFor(third, 1001);
   enter('4', '10.0.0.4', undefined);
   enter('5', '10.0.0.5', undefined);
   assert.deepEqual(evicted, ['3', '2']);
+});
+
+test('a connection that waits leaves before one that became idle within the last second, and after one that did before', () => {
+  const { evicted, enter } = openPlaces(4);
+  enter('just idle', '10.0.0.1', NOW_MS - 999);
+  for (const part of [2, 3]) waitFor(enter(`waiting ${part}`, `10.0.0.${part}`, undefined), 1000 * part);
+  enter('long idle', '10.0.0.4', NOW_MS - 1000);
+  for (const part of [5, 6, 7]) enter(`next ${part}`, `10.0.0.${part}`, NOW_MS);
+  assert.deepEqual(evicted, ['long idle', 'waiting 3', 'waiting 2']);
+  enter('next 8', '10.0.0.8', NOW_MS);
+  assert.equal(evicted.at(-1), 'just idle');
+});
+
+test('new connections of a crowded IPv6 /48 leave before one of another network that waits', () => {
+  const { evicted, enter } = openPlaces(3);
+  waitFor(enter('waiting', '10.0.0.1', undefined), 5000);
+  for (const part of [1, 2, 3, 4]) enter(`crowd ${part}`, `8193:3512:2:${part}`, NOW_MS - 10 + part);
+  assert.deepEqual(evicted, ['crowd 1', 'crowd 2']);
 });
 
 test('busy connections of the largest IPv6 /48 do not give way while one of another network is idle or waits', () => {
   const { evicted, enter } = openPlaces(4);
   for (const part of [1, 2]) enter(`busy ${part}`, `8193:3512:2:${part}`, undefined);
   for (const part of [1, 2]) enter(`idle ${part}`, `10.0.0.${part}`, part);
-  enter('stranger', '10.0.0.3', undefined)!.waitedMs = 1000;
+  waitFor(enter('stranger', '10.0.0.3', undefined), 1000);
   assert.deepEqual(evicted, ['idle 1']);
   enter('busy 3', '8193:3512:2:3', undefined);
   assert.deepEqual(evicted, ['idle 1', 'idle 2']);
@@ -141,4 +180,13 @@ test('a thousand new connections of one network do not search all others each ti
   assert.equal(evicted.length, 1000);
   assert.equal(evicted.at(-1), '999');
   assert.ok(readLooks() - before < 30_000, String(readLooks() - before));
+});
+
+test('only a connection that would leave is asked whether it waits: the answer may cost a look at a thousand calls', () => {
+  const { evicted, enter, readAsks } = openPlaces(1000);
+  for (let index = 0; index < 1000; index++)
+    waitFor(enter(String(index), `10.0.${index >> 8}.${index & 255}`, undefined), index % 2 === 0 ? 5000 - index : 500);
+  for (let index = 0; index < 10; index++) enter(`new ${index}`, `10.1.0.${index}`, undefined);
+  assert.equal(evicted.at(-1), '18');
+  assert.equal(readAsks(), 10);
 });

@@ -4,10 +4,12 @@ import { compareLoads, type Load, loadOf, type NetworkUse, NetworkUses } from '.
 export interface PlacedConnection {
   /** The network that `enter` returned. */
   readonly network: NetworkUse;
-  /** It has had nothing to do since this time, on any clock that all connections share; undefined while it has something. */
-  readonly idleSince: number | undefined;
-  /** It is not idle, but the server can do nothing for it before its client goes on: for how long nothing has gone on. */
-  readonly waitedMs?: number | undefined;
+  /** When it went on last, by the clock of its places. */
+  readonly changedMs: number;
+  /** It has nothing to do. */
+  readonly isIdle: boolean;
+  /** The server can do nothing for it before its client goes on. */
+  readonly waitsForClient: boolean;
   /** Its place was given to another connection. */
   evict(): void;
 }
@@ -19,18 +21,20 @@ interface Idle<Connection> {
 
 /** A search passes all connections, so it finds several at once. */
 const MAX_FOUND = 64;
-/** A client may pause between the parts of a request, or its events, and go on. */
-const MIN_WAITED_MS = 1000;
+/** A client may pause before its first call, between two calls or the parts of a request, and go on. */
+const MIN_PAUSE_MS = 1000;
 
 /**
  * Limits the number of connections. When all places are taken, a new connection replaces one of the network with the most
- * connections, if that is its own network or has more than its own: the one that is idle for longest, else the one that has waited for
- * its client for longest. When several networks have most, and its own is one of them, it replaces one of its own; otherwise an idle one of all of
- * them, else one that waits, and of these one of the largest /48. One that is busy gives way in the largest /48 alone. Connections
- * cost an attacker nothing, so opening many must neither keep other networks out nor push out those with few.
+ * connections, if that is its own network or has more than its own: the one that has been idle for longest, if that is a second, else the
+ * one that has waited for its client for longest, if that is a second, else one that has been idle for less. When several networks have
+ * most, and its own is one of them, it replaces one of its own; otherwise one of all of them, and of these one of the largest /48. One
+ * that is busy gives way in the largest /48 alone. Connections cost an attacker nothing, so opening many must neither keep other
+ * networks out nor push out those with few.
  */
 export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #maxConnections: number;
+  readonly #monotonicMs: () => number;
   readonly #networks = new NetworkUses();
   readonly #connections = new Map<Connection, string>();
   /** The result of the last search, the longest idle last. */
@@ -38,8 +42,9 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   /** The network that was searched last; undefined when all the largest were. */
   #searched: NetworkUse | undefined;
 
-  constructor(maxConnections: number) {
+  constructor(maxConnections: number, monotonicMs: () => number) {
     this.#maxConnections = maxConnections;
+    this.#monotonicMs = monotonicMs;
   }
 
   [Symbol.iterator](): IterableIterator<Connection> {
@@ -75,28 +80,39 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   #findLeaving(network: string): Connection | undefined {
     const own = this.#networks.find(network);
     const most = this.#networks.largest;
-    const { connections } = most;
-    const largest: Largest = { connections, only: own?.connections === connections ? own : undefined };
-    const left = this.#findIdle(largest) ?? this.#findWaiting(largest);
+    const only = own?.connections === most.connections ? own : undefined;
+    const left = this.#findPaused({ ...(only === undefined ? most : loadOf(only)), only });
     if (left !== undefined) return left;
     // The new connection must not make its own network the largest.
     return compareLoads(this.#networks.loadWithOneMore(network), most) < 0 ? this.#findLast(most) : undefined;
   }
 
-  /** A connection that became idle after the last search is idle for less long than those that were found. */
-  #findIdle(largest: Largest): Connection | undefined {
-    const known = this.#searched === largest.only ? this.#takeFound(largest) : undefined;
-    if (known !== undefined) return known;
-    this.#searched = largest.only;
-    this.#found = this.#searchIdle(largest);
-    return this.#takeFound(largest);
+  /** One that waits goes before one that became idle within the last second, unless that is of a larger site. */
+  #findPaused(largest: Largest): Connection | undefined {
+    const latestMs = this.#monotonicMs() - MIN_PAUSE_MS;
+    const idle = this.#findIdle(largest);
+    if (idle !== undefined && idle.changedMs <= latestMs) return idle;
+    const waiting = this.#findWaiting(largest, latestMs);
+    if (idle === undefined || waiting === undefined) return idle ?? waiting;
+    return idle.network.site.connections > waiting.network.site.connections ? idle : waiting;
   }
 
-  #takeFound(largest: Largest): Connection | undefined {
-    for (let idle = this.#found.pop(); idle !== undefined; idle = this.#found.pop()) {
+  /** A connection that became idle after the last search is idle for less long than those that were found. */
+  #findIdle(largest: Largest): Connection | undefined {
+    const known = this.#searched === largest.only ? this.#lastFound(largest) : undefined;
+    // Otherwise another site has become the largest.
+    if (known !== undefined && known.network.site.connections >= largest.ofSite) return known;
+    this.#searched = largest.only;
+    this.#found = this.#searchIdle(largest);
+    return this.#lastFound(largest);
+  }
+
+  #lastFound(largest: Largest): Connection | undefined {
+    for (let idle = this.#found.at(-1); idle !== undefined; idle = this.#found.at(-1)) {
       const { connection, since } = idle;
-      if (!this.#connections.has(connection) || !isOf(connection.network, largest)) continue;
-      if (connection.idleSince === since) return connection;
+      const isOpen = this.#connections.has(connection) && isOf(connection.network, largest);
+      if (isOpen && connection.isIdle && connection.changedMs === since) return connection;
+      this.#found.pop();
     }
     return undefined;
   }
@@ -106,26 +122,29 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
     let found: Idle<Connection>[] = [];
     let ofSite = 0;
     for (const connection of this.#connections.keys()) {
-      const { idleSince: since, network } = connection;
-      if (since === undefined || !isOf(network, largest) || network.site.connections < ofSite) continue;
+      const { network } = connection;
+      if (network.site.connections < ofSite || !isOf(network, largest) || !connection.isIdle) continue;
       if (network.site.connections > ofSite) found = [];
       ofSite = network.site.connections;
-      found.push({ connection, since });
+      found.push({ connection, since: connection.changedMs });
     }
-    return found.sort((left, right) => right.since - left.since).slice(-MAX_FOUND);
+    // Of those that are idle for as long, the oldest is the last.
+    return found
+      .reverse()
+      .sort((left, right) => right.since - left.since)
+      .slice(-MAX_FOUND);
   }
 
-  #findWaiting(largest: Largest): Connection | undefined {
+  #findWaiting(largest: Largest, latestMs: number): Connection | undefined {
     let found: Connection | undefined;
     let ofSite = 0;
-    let longestMs = 0;
     for (const connection of this.#connections.keys()) {
-      const { network, waitedMs = 0 } = connection;
-      if (waitedMs < MIN_WAITED_MS || !isOf(network, largest) || network.site.connections < ofSite) continue;
-      if (network.site.connections === ofSite && waitedMs <= longestMs) continue;
+      const { network, changedMs } = connection;
+      if (changedMs > latestMs || network.site.connections < ofSite || !isOf(network, largest)) continue;
+      if (network.site.connections === ofSite && found !== undefined && changedMs >= found.changedMs) continue;
+      if (connection.isIdle || !connection.waitsForClient) continue;
       found = connection;
       ofSite = network.site.connections;
-      longestMs = waitedMs;
     }
     return found;
   }
@@ -140,8 +159,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
 }
 
 /** Networks with the most connections. */
-interface Largest {
-  readonly connections: number;
+interface Largest extends Load {
   /** Not the others with as many. */
   readonly only: NetworkUse | undefined;
 }

@@ -46,25 +46,25 @@ const RIGHT: Readonly<Record<string, string>> = {
   days: '7',
   scope: 'all_hook',
   url: 'https://receiver.example.org/hook',
+  encryption_type: '1',
+  profile: 'gitcode',
+  kind: 'confidential',
+  way: 'password',
   redirect_uri: 'https://ci.example.org/cb',
 };
 const WRONG = ['', 'x'.repeat(3000), '\u200b', '-1', 'ftp://[::1]/'];
 
-test('a refusal calls each field by its label, as it stands on the page', async (t) => {
+test('a refusal calls each field by its label, as it stands on the page, and its page has one focus', async (t) => {
   const client = await openFilledConsole(t);
   const refusals: string[] = [];
-  for (const { method, action, hidden, fields } of listFieldForms(await listPages(client)))
-    for (const field of fields)
-      for (const wrong of WRONG) {
-        const right = Object.fromEntries(fields.map((name) => [name, RIGHT[name] ?? '']));
-        const sent = { ...hidden, ...right, [field]: wrong };
-        const answer = await (method === 'post'
-          ? client.readOutcome(client.post(action, sent))
-          : client.get(`${action}?${new URLSearchParams(sent).toString()}`));
-        const refusal = /role="alert"[^>]*>([\s\S]*?)<\/div>/.exec(answer.body)?.[1];
-        if (refusal !== undefined) refusals.push(`${action} ${fields.join(',')}: ${refusal.replace(/<[^>]*>/g, ' ')}`);
-      }
+  const unfocused: string[] = [];
+  for await (const { action, fields, field, refusal, body } of refuseForms(client)) {
+    refusals.push(`${action} ${fields.join(',')}: ${refusal.replace(/<[^>]*>/g, ' ')}`);
+    const focused = body.match(/<[^>]* autofocus[ >]/g) ?? [];
+    if (focused.length !== 1) unfocused.push(`${action} ${field}: ${focused.join(' ')}`);
+  }
   assert.ok(refusals.length > 50, String(refusals.length));
+  assert.deepEqual([...new Set(unfocused)], []);
   const bare = refusals.filter((line) => {
     const [, fields = '', refusal = ''] = /^\S+ (\S+): ([\s\S]*)$/.exec(line) ?? [];
     const unquoted = refusal.replace(/&quot;.*?&quot;|“.*?”/g, '');
@@ -75,6 +75,21 @@ test('a refusal calls each field by its label, as it stands on the page', async 
   assert.deepEqual([...new Set(bare)], []);
 });
 
+/** Sends each form with one field after the other wrong, and yields the pages that refuse it. */
+async function* refuseForms(client: FormClient) {
+  for (const { method, action, hidden, fields } of listFieldForms(await listPages(client)))
+    for (const field of fields)
+      for (const wrong of WRONG) {
+        const right = Object.fromEntries(fields.map((name) => [name, RIGHT[name] ?? '']));
+        const sent = { ...hidden, ...right, [field]: wrong };
+        const { body } = await (method === 'post'
+          ? client.readOutcome(client.post(action, sent))
+          : client.get(`${action}?${new URLSearchParams(sent).toString()}`));
+        const refusal = /role="alert"[^>]*>([\s\S]*?)<\/div>/.exec(body)?.[1];
+        if (refusal !== undefined) yield { action, fields, field, refusal, body };
+      }
+}
+
 /** Forms with fields to fill in. */
 function listFieldForms(pages: ReadonlyMap<string, string>) {
   const found = new Map<string, { method: string; action: string; hidden: Record<string, string>; fields: string[] }>();
@@ -82,8 +97,8 @@ function listFieldForms(pages: ReadonlyMap<string, string>) {
     for (const [, method = '', action = page.split('?')[0]!, content = ''] of body.matchAll(
       /<form method="(\w+)"(?: action="([^"]+)")?[^>]*>([\s\S]*?)<\/form>/g,
     )) {
-      const names = [...content.matchAll(/<(?:input|textarea) id="field-[^"]*" name="([^"]+)"/g)];
-      const fields = names.map(([, name = '']) => name);
+      const names = [...content.matchAll(/<(?:input(?! type="hidden"| hidden)|textarea|select)[^>]* name="([^"]+)"/g)];
+      const fields = [...new Set(names.map(([, name = '']) => name))];
       if (fields.length > 0) found.set(action, { method, action, hidden: readHidden(body, action), fields });
     }
   return [...found.values()];

@@ -21,6 +21,24 @@ export function createDurableFile(path: string, content: string | Uint8Array): b
   }
 }
 
+/** Writes a file, in the place of the former one of that name. After a power cut the former or the new one is there as a whole. */
+export function replaceDurableFile(path: string, content: string): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  rmSync(temporary, { force: true });
+  try {
+    writeDurably(temporary, content);
+    renameSync(temporary, path);
+    syncFolder(dirname(path));
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+export function removeDurably(path: string): void {
+  rmSync(path, { force: true });
+  syncFolder(dirname(path));
+}
+
 /**
  * Gives a file that is on the disk its name, which survives a power cut then. Throws EEXIST when there is one of that name. The
  * temporary name may stay.

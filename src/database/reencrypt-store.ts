@@ -1,10 +1,20 @@
 /**
  * Encrypts again with the current key, batch by batch, what is stored under a former key (key rotation). Batches are small and
  * follow the primary key, so that nothing waits for them. A row is replaced only while it still holds what was read, and the
- * next run skips what is done. So it may run beside the service, be killed at any moment, and run again.
+ * next run skips what is done. So it may run beside the service, be killed at any moment, and run again. A secret that cannot be
+ * read keeps no other from being encrypted.
  */
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
-import { nameStatement, type Row, type SqlValue, type Statement, type Store, statement } from './store.ts';
+import { describeError } from '../errors.ts';
+import {
+  type BoundStatement,
+  nameStatement,
+  type Row,
+  type SqlValue,
+  type Statement,
+  type Store,
+  statement,
+} from './store.ts';
 
 /** A column of encrypted secrets, as its owner describes it. */
 export interface ColumnDescription {
@@ -66,29 +76,46 @@ export function createEncryptedColumn({
 
 const BATCH = 200;
 
-/** Returns how many were encrypted again; calls `onBatch` with the number so far after each batch. */
+export interface Reencrypted {
+  readonly encrypted: number;
+  /** Why each of the others cannot be read, with the name of its row. They stay as they are. */
+  readonly unreadable: readonly string[];
+}
+
+/** Calls `onBatch` with the number of secrets encrypted so far after each batch. */
 export async function reencryptColumn(
   { store, cipher }: { readonly store: Store; readonly cipher: SecretCipher },
   column: EncryptedColumn,
-  onBatch: (done: number) => void = () => {},
-): Promise<number> {
-  let done = 0;
-  let keys = column.start;
-  for (;;) {
+  onBatch: (encrypted: number) => void = () => {},
+): Promise<Reencrypted> {
+  let encrypted = 0;
+  const unreadable: string[] = [];
+  for (let keys = column.start; ; ) {
     const rows = await store.read(column.list, [cipher.keyPrefix, BATCH, ...keys]);
-    const results = await store.writeAll(rows.map((row) => createStatement(cipher, column, row)));
-    done += results.filter((replaced) => replaced.length > 0).length;
-    onBatch(done);
+    const read = rows.map((row) => createStatement(cipher, column, row));
+    unreadable.push(...read.filter((each) => typeof each === 'string'));
+    const results = await store.writeAll(read.filter((each) => typeof each !== 'string'));
+    encrypted += results.filter((replaced) => replaced.length > 0).length;
+    onBatch(encrypted);
     const last = rows.at(-1);
-    if (last === undefined) return done;
+    if (last === undefined) return { encrypted, unreadable };
     keys = keysOf(last);
   }
 }
 
-function createStatement(cipher: SecretCipher, { replace, associatedData }: EncryptedColumn, row: EncryptedRow) {
+/** The statement that replaces the ciphertext, or why it cannot be read. */
+function createStatement(
+  cipher: SecretCipher,
+  { replace, associatedData }: EncryptedColumn,
+  row: EncryptedRow,
+): BoundStatement | string {
   const data = associatedData(row);
-  const ciphertext = cipher.encrypt(cipher.decrypt(row.ciphertext, data), data);
-  return { statement: replace, parameters: [ciphertext, row.ciphertext, ...keysOf(row)] };
+  try {
+    const ciphertext = cipher.encrypt(cipher.decrypt(row.ciphertext, data), data);
+    return { statement: replace, parameters: [ciphertext, row.ciphertext, ...keysOf(row)] };
+  } catch (error) {
+    return describeError(error);
+  }
 }
 
 function keysOf({ key_1, key_2 }: EncryptedRow): readonly SqlValue[] {

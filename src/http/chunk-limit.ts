@@ -42,6 +42,11 @@ export class CountedMessage extends IncomingMessage {
     if (!this.#isHeld) super._read(size);
   }
 
+  /** Whether the client may send no more of the body for now: it is held, or no one reads what has come. */
+  get isHeldBack(): boolean {
+    return this.#isHeld || this.readableLength >= this.readableHighWaterMark;
+  }
+
   /** Reads no more of the body before `goOn`. Returns false when it is held already. */
   hold(): boolean {
     if (this.#isHeld) return false;

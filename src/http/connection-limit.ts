@@ -3,7 +3,9 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ConnectionPlaces, type PlacedConnection } from '../connections/connection-places.ts';
 import type { NetworkUse } from '../connections/network-use.ts';
+import { countTaken, followProgress, PROGRESS_BYTES } from '../connections/socket-progress.ts';
 import { type Linked, LinkedQueue } from '../memory/linked-queue.ts';
+import { CountedMessage } from './chunk-limit.ts';
 import type { ReadNetwork } from './client-address.ts';
 
 export interface ConnectionLimit {
@@ -23,7 +25,7 @@ export function limitConnections(
   server: Server,
   { maxConnections, readNetwork, unreadTimeoutMs, monotonicMs }: ConnectionLimit,
 ): void {
-  const places = new ConnectionPlaces<HttpConnection>(maxConnections);
+  const places = new ConnectionPlaces<HttpConnection>(maxConnections, monotonicMs);
   const connections = new Map<Socket, HttpConnection>();
   server.on('connection', (socket) => {
     const name = readNetwork(socket.remoteAddress);
@@ -41,33 +43,43 @@ export function limitConnections(
     });
   });
   server.on('request', ({ socket }, outgoing) => connections.get(socket)?.begin(outgoing));
+  server.once('listening', () => {
+    const following = followProgress(places);
+    server.once('close', () => following[Symbol.dispose]());
+  });
   // Also called for idle connections, with the time that the server has for these.
   server.setTimeout(unreadTimeoutMs, (socket) => {
-    if (socket.writableLength > 0 || connections.get(socket)?.idleSince !== undefined) socket.destroy();
+    if (socket.writableLength > 0 || connections.get(socket)?.isIdle === true) socket.destroy();
   });
 }
 
 interface HttpConnection extends PlacedConnection {
   begin(outgoing: ServerResponse): void;
+  /** Must be called now and then: a client that sends or takes many bytes has not waited until now. */
+  noteProgress(): void;
 }
 
 function watchConnection(socket: Socket, network: NetworkUse, monotonicMs: () => number): HttpConnection {
-  /** When its first request began, or the answer to that was written or sent. */
+  /** When its first request began, or went on, or the answer to that was written or sent. */
   let changedMs = monotonicMs();
+  /** The bytes that had come and gone when it went on last. */
+  let bytesThen = 0;
   const markChange = (): void => {
     changedMs = monotonicMs();
   };
   const unanswered = createOpenAnswers(markChange);
   return {
     network,
-    get idleSince() {
-      return unanswered.first === undefined ? changedMs : undefined;
+    get changedMs() {
+      return changedMs;
+    },
+    get isIdle() {
+      return unanswered.first === undefined;
     },
     /** Answers go out in the order of their requests, so all wait when the first does. */
-    get waitedMs() {
+    get waitsForClient() {
       const { first } = unanswered;
-      const waits = first !== undefined && (!first.req.complete || first.writableEnded);
-      return waits ? monotonicMs() - changedMs : undefined;
+      return first !== undefined && waitsForClient(first);
     },
     begin: (outgoing) => {
       if (unanswered.first === undefined) markChange();
@@ -76,8 +88,29 @@ function watchConnection(socket: Socket, network: NetworkUse, monotonicMs: () =>
         if (unanswered.first === outgoing) markChange();
       });
     },
+    noteProgress: () => {
+      const { first } = unanswered;
+      const bytes = countBytes(socket);
+      if (first !== undefined && bytes - bytesThen < PROGRESS_BYTES && !isHeldBack(first)) return;
+      bytesThen = bytes;
+      if (first !== undefined) markChange();
+    },
     evict: () => socket.destroy(),
   };
+}
+
+function countBytes(socket: Socket): number {
+  return socket.bytesRead + countTaken(socket);
+}
+
+/** Whether the client must send the rest of the request, or take the answer. */
+function waitsForClient(outgoing: ServerResponse): boolean {
+  return outgoing.writableEnded || !(outgoing.req.complete || isHeldBack(outgoing));
+}
+
+/** The server reads no more of the request for now: its body waits for its turn, or for the check of its caller. */
+function isHeldBack({ req, writableEnded }: ServerResponse): boolean {
+  return !writableEnded && req instanceof CountedMessage && req.isHeldBack;
 }
 
 /** The answers of requests that are not answered yet. A `Set` would keep answers in memory after they have closed. */

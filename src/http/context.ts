@@ -14,5 +14,7 @@ export interface HttpEnv {
     isProbe?: boolean;
     /** The signed-in person chose this language for the pages. */
     preferredLanguage?: Language;
+    /** The page that is asked for, or that a form came from, shows its times in this zone. */
+    shownTimeZone?: string;
   };
 }

@@ -11,6 +11,8 @@ export interface Formats {
   readonly count: (count: number) => string;
   /** Shows enough digits to compare numbers by. */
   readonly number: (value: number) => string;
+  /** A share in percent, without the sign: `100` only for all, and `0` only for none. */
+  readonly percent: (share: number) => string;
   readonly milliseconds: (ms: number) => string;
   /** How long, in the largest unit. */
   readonly duration: (ms: number) => string;
@@ -55,6 +57,10 @@ function createFormats({ language, timeZone }: Locale): Formats {
   return {
     count: (count) => write(count, 0),
     number: (value) => write(value, countDigits(value)),
+    percent: (share) => {
+      const shown = clampShare(share);
+      return write(shown, countDigits(shown));
+    },
     milliseconds: (ms) => `${write(ms, ms < 10 ? 1 : 0)} ms`,
     ...createDurationFormats(language),
     timeZone,
@@ -72,6 +78,11 @@ function countDigits(value: number): number {
   const size = Math.abs(value);
   if (size >= 100) return 0;
   return size >= 10 ? 1 : 2;
+}
+
+/** The nearest to all and to none that the digits can show. */
+function clampShare(share: number): number {
+  return share <= 0 || share >= 100 ? share : Math.min(99.9, Math.max(0.01, share));
 }
 
 const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;

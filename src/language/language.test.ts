@@ -52,6 +52,12 @@ test('formatsOf() writes dates, durations and counts in the language of the read
   assert.deepEqual([1234.5, 12.34, 1.234].map(english.number), ['1,235', '12.3', '1.23']);
 });
 
+test('a share is 100 percent only for all, and 0 only for none', () => {
+  const { percent } = formatsOf({ language: 'en', timeZone: 'UTC' });
+  const shares = [100, 99.9999, 99.94, 50, 1 / 3, 0.001, 0, 120].map(percent);
+  assert.deepEqual(shares, ['100', '99.9', '99.9', '50', '0.33', '0.01', '0', '120']);
+});
+
 test('plural() follows the rules of the language', () => {
   assert.equal(plural(0, 'delivery', 'deliveries'), '0 deliveries');
   assert.equal(plural(1, 'delivery', 'deliveries'), '1 delivery');

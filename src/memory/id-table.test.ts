@@ -66,3 +66,23 @@ test('to look at all entries leaves no garbage', () => {
   // A result of 32 bytes for each entry would be 3 MB in each sample.
   assert.ok(Math.min(...samples) < 500_000, `${samples.join(', ')} bytes`);
 });
+
+test('a table that had many entries shrinks when it has few', () => {
+  const { collectAll } = openCollector();
+  const measureBytes = (): number => {
+    collectAll();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = measureBytes();
+  const tables = Array.from({ length: 100 }, () => {
+    const table = new IdTable<Entry>();
+    const entries = Array.from({ length: 1000 }, (_, index) => ({ id: 2 * index + 1 }));
+    for (const entry of entries) table.add(entry);
+    for (const entry of entries.slice(1).reverse()) table.delete(entry);
+    return table;
+  });
+  // As many slots as the entries needed would be 16 KB in each table.
+  const bytes = measureBytes() - before;
+  assert.ok(tables.every((table) => table.list().length === 1));
+  assert.ok(bytes < 800_000, `${bytes} bytes`);
+});

@@ -1,8 +1,10 @@
 /** Stores the calls or streams of a connection by id in a hash table that puts no garbage into the old generation of the heap. */
 
 const FIRST_SLOTS = 16;
-/** A table with more slots than this is replaced by a small one once it is empty. */
-const MAX_EMPTY_SLOTS = 256;
+/** A table with more slots than this shrinks when few of them are used: to look at all entries passes all slots. */
+const MAX_FREE_SLOTS = 256;
+/** The least share of the slots of such a table that entries use. A table that grows fills a quarter of them, so it does not shrink at once. */
+const MIN_USED_SHARE = 1 / 8;
 
 export interface WithId {
   readonly id: number;
@@ -30,7 +32,7 @@ export class IdTable<T extends WithId> {
 
   /** The id must not be in the table yet. */
   add(entry: T): void {
-    if (2 * (this.#size + 1) > this.#slots.length) this.#grow();
+    if (2 * (this.#size + 1) > this.#slots.length) this.#resize(2 * this.#slots.length);
     this.#slots[this.#findSlot(entry.id)] = entry;
     this.#size += 1;
   }
@@ -40,8 +42,9 @@ export class IdTable<T extends WithId> {
     const slot = this.#findSlot(entry.id);
     if (this.#slots[slot] !== entry) return false;
     this.#size -= 1;
-    if (this.#size === 0 && this.#slots.length > MAX_EMPTY_SLOTS) this.#slots = createSlots(FIRST_SLOTS);
-    else this.#closeGap(slot);
+    this.#closeGap(slot);
+    const { length } = this.#slots;
+    if (length > MAX_FREE_SLOTS && this.#size < MIN_USED_SHARE * length) this.#resize(length / 2);
     return true;
   }
 
@@ -95,9 +98,9 @@ export class IdTable<T extends WithId> {
     slots[gap] = undefined;
   }
 
-  #grow(): void {
+  #resize(slots: number): void {
     const entries = this.list();
-    this.#slots = createSlots(2 * this.#slots.length);
+    this.#slots = createSlots(slots);
     for (const entry of entries) this.#slots[this.#findSlot(entry.id)] = entry;
   }
 }

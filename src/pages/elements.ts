@@ -2,6 +2,7 @@
 import { html } from 'hono/html';
 import { type Labels, nameByLabel } from './field-labels.ts';
 import type { Html } from './layout.ts';
+import { ZONE_FIELD } from './locale.ts';
 import type { FrameTexts } from './texts.ts';
 
 /** The error of a form, and the field that has it. */
@@ -35,8 +36,8 @@ export function renderField(field: Field): Html {
         field.autocomplete ? html` autocomplete="${field.autocomplete}"` : ''
       }${field.maxLength ? html` maxlength="${field.maxLength}"` : ''}${field.inputMode ? html` inputmode="${field.inputMode}"` : ''}${
         field.className ? html` class="${field.className}"` : ''
-      }${described}${isWrong ? html` aria-invalid="true"` : ''}${field.isOptional ? '' : html` required`}${
-        field.hasFocus || isWrong ? html` autofocus` : ''
+      }${described}${field.isOptional ? '' : html` required`}${
+        field.hasFocus && !isWrong ? html` autofocus` : ''
       } autocapitalize="none" spellcheck="false">`,
   );
 }
@@ -44,17 +45,15 @@ export function renderField(field: Field): Html {
 export function renderTextArea(field: Field): Html {
   return renderAround(
     field,
-    ({ id, isWrong, described }) =>
-      html`<textarea id="${id}" name="${field.name}"${described}${
-        isWrong ? html` aria-invalid="true" autofocus` : ''
-      } autocapitalize="none" spellcheck="false">${field.value ?? ''}</textarea>`,
+    ({ id, described }) =>
+      html`<textarea id="${id}" name="${field.name}"${described} autocapitalize="none" spellcheck="false">${field.value ?? ''}</textarea>`,
   );
 }
 
 interface Control {
   readonly id: string;
   readonly isWrong: boolean;
-  /** The attribute that points to the hint and to what is wrong. */
+  /** The attributes that point to the hint and to what is wrong, and mark and focus a field that is wrong. */
   readonly described: Html | string;
 }
 
@@ -66,13 +65,23 @@ function renderAround(
   const id = `field-${name}`;
   const isWrong = mistake?.field === name;
   const describedBy = [hint && `${id}-hint`, isWrong && `${id}-wrong`].filter(Boolean).join(' ');
-  const described = describedBy ? html` aria-describedby="${describedBy}"` : '';
+  const described = html`${describedBy ? html` aria-describedby="${describedBy}"` : ''}${markWrong(name, mistake)}`;
   return html`<div>
 <label for="${id}">${label}</label>
 ${hint ? html`<span class="hint" id="${id}-hint">${hint}</span>` : ''}
 ${renderControl({ id, isWrong, described })}
-${isWrong ? html`<p class="wrong" id="${id}-wrong">${nameByLabel(mistake.message, { [name]: label })}</p>` : ''}
+${renderWrong({ name, label, mistake })}
 </div>`;
+}
+
+/** The attributes of a control that was refused. */
+export function markWrong(name: string, mistake: Mistake | undefined): Html | '' {
+  return mistake?.field === name ? html` aria-invalid="true" autofocus` : '';
+}
+
+function renderWrong({ name, label, mistake }: Pick<Field, 'name' | 'label' | 'mistake'>): Html | '' {
+  if (mistake?.field !== name) return '';
+  return html`<p class="wrong" id="field-${name}-wrong">${nameByLabel(mistake.message, { [name]: label })}</p>`;
 }
 
 export interface Select {
@@ -81,11 +90,12 @@ export interface Select {
   readonly hint?: string | undefined;
   readonly choices: readonly { readonly value: string; readonly label: string }[];
   readonly value: string;
+  readonly mistake?: Mistake | undefined;
 }
 
-export function renderSelect({ name, label, hint, choices, value }: Select): Html {
+export function renderSelect({ name, label, hint, choices, value, mistake }: Select): Html {
   return renderAround(
-    { name, label, hint },
+    { name, label, hint, mistake },
     ({ id, described }) =>
       html`<select id="${id}" name="${name}"${described}>${choices.map(
         (choice) =>
@@ -100,12 +110,25 @@ export interface Choice {
   readonly label: string | Html;
   readonly hint?: string | undefined;
   readonly isChosen?: boolean | undefined;
+  readonly mistake?: Mistake | undefined;
 }
 
 export function renderCheck(choice: Choice, type: 'checkbox' | 'radio' = 'checkbox'): Html {
-  return html`<label class="check"><input type="${type}" name="${choice.name}" value="${choice.value}"${
+  const { name, mistake } = choice;
+  const label = typeof choice.label === 'string' ? choice.label : name;
+  const described = mistake?.field === name ? html` aria-describedby="field-${name}-wrong"` : '';
+  return html`<label class="check"><input type="${type}" name="${name}" value="${choice.value}"${
     choice.isChosen ? html` checked` : ''
-  }><span>${choice.label}${choice.hint ? html` <span class="hint">${choice.hint}</span>` : ''}</span></label>`;
+  }${described}${markWrong(name, mistake)}><span>${choice.label}${choice.hint ? html` <span class="hint">${choice.hint}</span>` : ''}</span></label>${renderWrong({ name, label, mistake })}`;
+}
+
+/** Checks that are refused together, under the name that a refusal gives them. The group has the focus: which check is wrong is not known. */
+export function renderGroup(
+  { name, label, mistake }: Pick<Field, 'name' | 'label' | 'mistake'>,
+  checks: Html | Html[],
+): Html {
+  const wrong = mistake?.field === name ? html` tabindex="-1" autofocus aria-describedby="field-${name}-wrong"` : '';
+  return html`<fieldset${wrong}><legend>${label}</legend>${checks}${renderWrong({ name, label, mistake })}</fieldset>`;
 }
 
 /** A form that filters a list: folded on a phone, where it would fill the first screen, unless it is in use. */
@@ -114,12 +137,13 @@ export function renderFilterFold(texts: FrameTexts, form: Html, { isOpen }: { re
 }
 
 /**
- * A refusal of the whole form, read out at once, and first in the focus order. `labels`: those of all fields of the page that can be
- * refused; `{}` for a page without such fields.
+ * A refusal, read out at once, and first in the focus order. It has the focus unless a field below has it: `labels` are those of all
+ * fields that the page shows with their mistake; `{}` for a page without such fields.
  */
 export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined, labels: Labels): Html | '' {
   if (mistake === undefined) return '';
-  return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}${texts.marks.stop}</strong>${nameByLabel(mistake.message, labels)}</div>`;
+  const isMarkedBelow = mistake.field !== undefined && Object.hasOwn(labels, mistake.field);
+  return html`<div class="notice bad" role="alert" tabindex="-1"${isMarkedBelow ? '' : html` autofocus`}><strong>${texts.mistakes}${texts.marks.stop}</strong>${nameByLabel(mistake.message, labels)}</div>`;
 }
 
 export function renderDone(message: string | undefined): Html | '' {
@@ -153,6 +177,11 @@ export function renderHidden(fields: Readonly<Record<string, string | undefined>
   return Object.entries(fields)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
+}
+
+/** Goes into every form with a time: the time is read in the zone that the label of its field names. */
+export function renderZone({ format }: FrameTexts): Html[] {
+  return renderHidden({ [ZONE_FIELD]: format.timeZone });
 }
 
 /** Shows a time to the minute, with the time zone. */

@@ -1,6 +1,6 @@
 /**
- * Refuses a form that another site sent (CSRF), by the `Origin` header. A browser always sends `Origin` with a cross-site post;
- * our own pages send it too, because their referrer policy is `same-origin`.
+ * Finds where a form came from, and refuses one that another site sent (CSRF), by the `Origin` header. A browser always sends `Origin`
+ * with a cross-site post; our own pages send it too, because their referrer policy is `same-origin`.
  */
 import type { Context } from 'hono';
 import { Failure } from '../errors.ts';
@@ -32,4 +32,16 @@ function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined):
   const { protocol, host: sentHost } = new URL(origin);
   // Anyone on the network path can change a page that is loaded over plain http.
   return sentHost === host && (own.protocol !== 'https:' || protocol === 'https:');
+}
+
+/**
+ * The page that the form was on: our pages send their address with it (`Referrer-Policy: same-origin`). Only its path is
+ * taken, so that it leads to a page of this service whatever was sent.
+ */
+export function findPathBack(c: Context<HttpEnv>): string {
+  const referrer = c.req.header('referer') ?? '';
+  if (!URL.canParse(referrer)) return '/';
+  const { pathname, search } = new URL(referrer);
+  // Two slashes would name another host, a browser takes a backslash for one, and `javascript:` has no path.
+  return /^\/(?![/\\])/.test(pathname) ? pathname + search : '/';
 }

@@ -3,7 +3,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../http/context.ts';
 import { findLanguage, type Language } from '../language/language.ts';
-import { checkOrigin } from './form-origin.ts';
+import { checkOrigin, findPathBack } from './form-origin.ts';
 import { LANGUAGE_PATH } from './layout.ts';
 import { keepLanguage } from './locale.ts';
 import { readField, readForm } from './page-routes.ts';
@@ -30,16 +30,4 @@ export function addLanguageRoute(routes: OpenAPIHono<HttpEnv>, { baseUrl, storeC
     }
     return c.redirect(findPathBack(c), 303);
   });
-}
-
-/**
- * The page that the form was on: our pages send their address with it (`Referrer-Policy: same-origin`). Only its path is
- * taken, so that it leads to a page of this service whatever was sent.
- */
-function findPathBack(c: Context<HttpEnv>): string {
-  const referrer = c.req.header('referer') ?? '';
-  if (!URL.canParse(referrer)) return '/';
-  const { pathname, search } = new URL(referrer);
-  // Two slashes would name another host, a browser takes a backslash for one, and `javascript:` has no path.
-  return /^\/(?![/\\])/.test(pathname) ? pathname + search : '/';
 }

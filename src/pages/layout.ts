@@ -112,7 +112,7 @@ export function renderConsolePage(texts: FrameTexts, page: ConsolePage): Html {
 <div class="shell">
 <nav class="nav" aria-label="${texts.navigation}"><div class="side">${renderNavigation(texts, page)}</div>
 <details class="menu"><summary>${texts.menu}<span class="soft">${nameHere(texts, page)}</span></summary>${renderNavigation(texts, page)}</details></nav>
-<main id="content" class="stack" tabindex="-1"${page.isLive ? html` data-live` : ''}>${page.content}</main>
+<main id="content" class="stack" tabindex="-1"${page.isLive ? html` data-live data-zone="${texts.format.timeZone}"` : ''}>${page.content}</main>
 </div>
 <footer class="foot">${renderLanguages(texts)}</footer>
 </body>`;

@@ -1,6 +1,6 @@
 /**
  * Decides the language and time zone of a page: chosen in this browser, by the person, or by `Accept-Language`. The time zone
- * comes from the script of the pages; without it times are in UTC.
+ * comes from the script of the pages; without it times are in UTC. What was sent from a page is read in the zone of that page.
  */
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
@@ -12,6 +12,8 @@ import { DEFAULT_LANGUAGE, findLanguage, type Language, negotiateLanguage } from
 const LANGUAGE_COOKIE = 'trivet_language';
 /** Written by page.js. */
 const TIME_ZONE_COOKIE = 'trivet_time_zone';
+/** The hidden field, and the parameter of an address, that names the zone of the times beside it. */
+export const ZONE_FIELD = 'zone';
 const YEAR_SECONDS = 365 * 86_400;
 
 export function readLocale(c: Context<HttpEnv>): Locale {
@@ -27,9 +29,16 @@ function readLanguage(c: Context<HttpEnv>): Language {
   );
 }
 
+/** The cookie may have changed since a page was shown: the first page of a browser is in UTC, and travellers change zones. */
 function readTimeZone(c: Context<HttpEnv>): string {
-  const name = getCookie(c, TIME_ZONE_COOKIE) ?? '';
-  return isTimeZone(name) ? name : 'UTC';
+  const names = [c.get('shownTimeZone'), c.req.query(ZONE_FIELD), getCookie(c, TIME_ZONE_COOKIE)];
+  return names.find((name) => name !== undefined && isTimeZone(name)) ?? 'UTC';
+}
+
+/** Reads times in the zone that a form names; a form without one changes nothing. To be called before the texts are chosen. */
+export function preferTimeZone(c: Context<HttpEnv>, form: URLSearchParams): void {
+  const name = form.get(ZONE_FIELD);
+  if (name !== null) c.set('shownTimeZone', name);
 }
 
 /** The choice of the signed-in person; null without one. To be called before the texts of the page are chosen. */

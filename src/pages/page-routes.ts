@@ -79,6 +79,7 @@ export function toMistake(texts: FrameTexts, error: unknown): Mistake {
   throw error;
 }
 
+/** Some messages are sentences already, in the language of their reader. */
 export function toSentence(message: string): string {
-  return /[.!?]$/.test(message) ? message : `${message}.`;
+  return /[.!?。！？]$/.test(message) ? message : `${message}.`;
 }

@@ -30,10 +30,9 @@ function addPasswordButtons(root) {
     });
     button.setAttribute('aria-controls', input.id);
     button.setAttribute('aria-pressed', 'false');
-    const row = document.createElement('div');
-    row.className = 'shown-password';
-    input.replaceWith(row);
-    row.append(input, button);
+    // The field stays where it is: moved, it would lose the focus.
+    input.parentElement.classList.add('shown-password');
+    input.after(button);
     // Password managers know it as a password.
     input.form?.addEventListener('submit', () => {
       input.type = 'password';
@@ -78,6 +77,13 @@ function showParts(main, html) {
 const FIRST_WAIT_MS = 3000;
 const LONGEST_WAIT_MS = 300_000;
 
+/** The parts come in the time zone in which the page was shown: its labels stay, and name that one. */
+function addressOf(main) {
+  const address = new URL(location.href);
+  address.searchParams.set('zone', main.dataset.zone);
+  return address;
+}
+
 function follow(main) {
   let source;
   let timer;
@@ -94,7 +100,7 @@ function follow(main) {
   };
   const start = () => {
     if (source !== undefined || document.hidden) return;
-    source = new EventSource(location.href);
+    source = new EventSource(addressOf(main));
     source.addEventListener('page', ({ data }) => {
       waitMs = FIRST_WAIT_MS;
       setMark(true);

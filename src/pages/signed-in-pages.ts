@@ -10,7 +10,7 @@ import type { RespondPage } from '../http/mount.ts';
 import type { Locale } from '../language/formats.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
 import { type LiveStreams, respondEnd } from './live-streams.ts';
-import { readLocale } from './locale.ts';
+import { preferTimeZone, readLocale } from './locale.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { readForm } from './page-routes.ts';
@@ -24,6 +24,8 @@ export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
   /** Redirects to the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
+  /** Answers a form that came after the end of its session: the sign-in page says that nothing was saved, and leads back to the form. */
+  readonly refuseEndedSession: (c: Context<HttpEnv>) => Response;
   /** Answers a refusal: as a page, or with 303 to one for a form. */
   readonly respondRefusal: RespondPage;
   /** Lists what the navigation shows this person. */
@@ -120,11 +122,15 @@ export function createSignedInPages<V extends SignedInUser>(
     (maxBytes: number): AddForm<V> =>
     (path, handle) =>
       routes.post(path, async (c) => {
-        const session = await guard.findSignedInUser(c);
-        if (session === undefined) return guard.askToSignIn(c, '/');
+        // A stranger's form is not read.
+        if ((await guard.findSignedInUser(c)) === undefined) return guard.refuseEndedSession(c);
         const form = await readForm(c, maxBytes);
         checkLength(form);
+        // A form may take its time to arrive: the session may have ended meanwhile, or a role of its person.
+        const session = await guard.findSignedInUser(c);
+        if (session === undefined) return guard.refuseEndedSession(c);
         guard.checkForm(c, form);
+        preferTimeZone(c, form);
         const request = openRequest(c, session);
         const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });
         return handle({ ...request, show, form });

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { skipWithout } from '../support/basics/client-tools.ts';
 import { createStorePlace } from '../support/store/engines.ts';
+import { compileShim } from './compile-shim.ts';
 import { checkStored, writeUntilKilled } from './crash.ts';
 import { openNoteStore } from './open-note-store.ts';
 
 /** Rounds; `npm run crash:long` asks for more. */
 const rounds = Number(process.env.TRIVET_CRASH_ROUNDS ?? 2);
-const SOURCE = fileURLToPath(new URL('./power-cut.c', import.meta.url));
 
 const skip =
   (process.platform !== 'linux' && 'the shim that keeps only what was flushed is for Linux') ||
@@ -21,16 +19,10 @@ const skip =
 const folder = mkdtempSync(join(tmpdir(), 'trivet-power-'));
 after(() => rmSync(folder, { recursive: true }));
 
-function compileShim(): string {
-  const path = join(folder, 'power-cut.so');
-  execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', path, SOURCE, '-ldl', '-lpthread'], { stdio: 'pipe' });
-  return path;
-}
-
 test('after a power cut everything acknowledged is on the disk, and no unit is half there (sqlite)', {
   skip,
 }, async (t) => {
-  const shim = compileShim();
+  const shim = compileShim('power-cut', folder);
   let count = 0;
   for (let round = 0; round < rounds; round += 1) {
     const place = await createStorePlace('sqlite');

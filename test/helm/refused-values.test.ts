@@ -44,6 +44,14 @@ const refused: readonly (readonly [title: string, values: string, message: RegEx
     'sidecar: { enabled: true, gateway: { image: a }, settings: { STOP_TIMEOUT_MS: 40000 } }',
     /sidecar: terminationGracePeriodSeconds must be more than 40/,
   ],
+  ...['STOP_TIMEOUT_MS', 'DATABASE_POOL_SIZE'].map(
+    (name) =>
+      [
+        `${name} where the chart does not see it`,
+        `extraEnv: [{ name: ${name}, value: "60000" }]`,
+        new RegExp(`extraEnv: the chart computes with ${name}: put it in settings`),
+      ] as const,
+  ),
   ...['HOST', 'HTTP_PORT', 'GRPC_PORT', 'LLM_D_PORT', 'TRIVET_DATA_DIR', 'PARTS'].flatMap((name) =>
     [
       `settings: { ${name}: 1 }`,

@@ -1,8 +1,9 @@
 /** A disk that is full under the embedded database: what must be written is refused, and nothing is lost or wrong later. */
 import assert from 'node:assert/strict';
-import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { migrations } from '../../src/database/migrations/list.ts';
 import { realWorld } from '../../src/world.ts';
 import {
   type AuthorizationEndpoint,
@@ -17,6 +18,10 @@ import { waitUntil } from '../support/basics/wait-until.ts';
 import { runTrivet } from '../support/programs/run-trivet.ts';
 import { createDataDir, startProgram } from '../support/programs/start-program.ts';
 import { openTestStore } from '../support/store/engines.ts';
+import { insertFullNoteSql, insertNoteSql, noteMigration } from '../support/store/note-store.ts';
+
+const MIB = 1_048_576;
+const withNotes = [...migrations, noteMigration];
 
 function fillDisk(file: string): void {
   const handle = openSync(file, 'w');
@@ -57,7 +62,10 @@ test('a full disk refuses writes, leaves reads alone and is named in the log; wi
   const copy = join(dataDir, 'copy.db');
   const backup = await runTrivet(['backup', copy], { env: { TRIVET_DATA_DIR: dataDir } });
   assert.equal(backup.code, 1);
-  assert.match(backup.stderr, /^Cannot back up ".+\/trivet\.db": .*disk is full\n$/);
+  assert.match(
+    backup.stderr,
+    /^Cannot back up: the copy needs \d+ MiB .* and 0 MiB are free in ".+"; name a file on another/,
+  );
   assert.ok(!existsSync(copy));
 
   rmSync(ballast);
@@ -66,3 +74,45 @@ test('a full disk refuses writes, leaves reads alone and is named in the log; wi
   assert.equal(await callApi(at, String(renewed.json.access_token)), 200);
   assert.equal(await program.stop(), 0);
 });
+
+const NOTE = Buffer.alloc(MIB, 1);
+
+test('a backup that would fill the disk of a service that writes is refused before it takes any room', async (t) => {
+  const dataDir = createDataDir();
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+  const disk = mountSmallDisk(t, dataDir, 150);
+  if (disk === undefined) return;
+  undo.use(disk);
+  const store = undo.use(await openTestStore({ dataDir, databaseUrl: undefined }, { migrations: withNotes }));
+  const insert = (id: number) => store.write(insertFullNoteSql, [`n${id}`, id, null, NOTE, null]);
+  for (let id = 0; id < 40; id++) await insert(id);
+  const backUp = (file: string) => runTrivet(['backup', file], { env: { TRIVET_DATA_DIR: dataDir } });
+  let isWriting = true;
+  const written = writeWhile(
+    () => isWriting,
+    (id) => store.write(insertNoteSql, [`w${id}`, id]),
+  );
+  const refused = await backUp(join(dataDir, 'copy.db'));
+  isWriting = false;
+  assert.ok((await written) > 0, 'the writer goes on');
+  assert.equal(refused.code, 1, refused.stdout);
+  assert.match(
+    refused.stderr,
+    /^Cannot back up: the copy needs 1\d\d MiB beside a service that writes, and \d+ MiB are free in /,
+  );
+  assert.deepEqual(
+    readdirSync(dataDir).filter((name) => name.includes('copy')),
+    [],
+  );
+
+  const elsewhere = createDataDir();
+  undo.defer(() => rmSync(elsewhere, { recursive: true, force: true }));
+  assert.equal((await backUp(join(elsewhere, 'copy.db'))).code, 0);
+});
+
+async function writeWhile(goesOn: () => boolean, write: (id: number) => Promise<unknown>): Promise<number> {
+  let count = 0;
+  for (; goesOn(); count++) await write(count);
+  return count;
+}

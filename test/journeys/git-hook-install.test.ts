@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { runTrivet } from '../support/programs/run-trivet.ts';
-import { preparePushes } from '../support/webhooks/pushed-repository.ts';
+import { appendHookOption, preparePushes, startIntake } from '../support/webhooks/pushed-repository.ts';
 
 test('the hook is not installed over one that a person has changed', async (t) => {
   const { bare, work } = await preparePushes(t);
@@ -155,3 +155,84 @@ for (const text of ['null', '[]', '7', '"url"', '{"url": 7}', '{"token": null}']
     assert.equal(sent.code, 2);
     assert.match(sent.stderr, /^Cannot read the settings .*: it must be an object whose url and token are strings\n$/);
   });
+
+test('the stored token goes to the service alone that it was stored for', async (t) => {
+  const { bare, work, commit, push, intake, waiting } = await preparePushes(t);
+  const other = await startIntake();
+  t.after(() => other.close());
+  const hook = join(bare, 'hooks', 'post-receive');
+  const elsewhere = ['--service', `http://127.0.0.1:${other.port}`];
+  const script = readFileSync(hook, 'utf8');
+  appendHookOption(hook, elsewhere.join(' '));
+  commit('a.txt', 'one');
+  assert.match(await push('main'), /the token in ".*trivet\.json" is for "http:.*"; give --token-file\s*$/);
+  assert.equal(waiting().length, 1);
+  const send = async (...options: string[]) => await runTrivet(['git-hook', 'send', '--git-dir', bare, ...options]);
+  const refused = await send(...elsewhere);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /^Cannot reach "http:.*": the token in ".*trivet\.json" is for /);
+  assert.deepEqual(other.published, []);
+  writeFileSync(join(work, 'token'), 'of-the-other');
+  assert.equal((await send(...elsewhere, '--token-file', join(work, 'token'))).stdout, '1 sent, 0 waiting\n');
+  assert.deepEqual(
+    other.published.map(({ token }) => token),
+    ['Bearer of-the-other'],
+  );
+  writeFileSync(hook, script);
+  appendHookOption(hook, `--service HTTP://127.0.0.1:${intake.port}/`);
+  commit('a.txt', 'two');
+  assert.equal(await push('main'), '');
+  assert.equal(intake.published.length, 1);
+});
+
+/** A bare repository whose hook is not installed, and the command that installs it. */
+function prepareBare(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-git-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const bare = join(folder, 'doors.git');
+  execFileSync('git', ['init', '-q', '--bare', bare]);
+  writeFileSync(join(folder, 'token'), 'secret');
+  const install = () =>
+    runTrivet(['git-hook', 'install', bare, '--repo', 'acme/doors', '--token-file', join(folder, 'token')]);
+  const setHooks = (path: string) => execFileSync('git', ['--git-dir', bare, 'config', 'core.hooksPath', path]);
+  return { folder, bare, install, setHooks };
+}
+
+test('the hook is not installed where git does not run it: core.hooksPath is named, and no token stays behind', async (t) => {
+  const { folder, bare, install, setHooks } = prepareBare(t);
+  setHooks(join(folder, 'hooks-of-all'));
+  const refused = await install();
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /^Cannot install the hook: git runs the hooks in ".*hooks-of-all", outside .*core\.hooksPath/,
+  );
+  assert.ok(!existsSync(join(bare, 'trivet.json')));
+  const [, advice = ''] = /give it its own: (git .*)\n/.exec(refused.stderr) ?? [];
+  execFileSync('sh', ['-c', advice]);
+  assert.equal((await install()).code, 0);
+  assert.ok(existsSync(join(bare, 'hooks', 'post-receive')));
+});
+
+test('the hook is installed in a folder of the repository that core.hooksPath names', async (t) => {
+  const { bare, install, setHooks } = prepareBare(t);
+  setHooks('own/hooks');
+  assert.equal((await install()).code, 0);
+  assert.match(readFileSync(join(bare, 'own', 'hooks', 'post-receive'), 'utf8'), /git-hook post-receive/);
+});
+
+test('the hook is installed in a repository without a folder for hooks', async (t) => {
+  const { bare, install } = prepareBare(t);
+  rmSync(join(bare, 'hooks'), { recursive: true });
+  assert.equal((await install()).code, 0);
+  assert.ok(existsSync(join(bare, 'hooks', 'post-receive')));
+});
+
+test('where the hook cannot be written, no token stays behind', async (t) => {
+  const { bare, install } = prepareBare(t);
+  rmSync(join(bare, 'hooks'), { recursive: true });
+  writeFileSync(join(bare, 'hooks'), 'no folder');
+  const refused = await install();
+  assert.deepEqual([refused.code, refused.stderr.slice(0, 31)], [1, 'Cannot install the hook: EEXIST']);
+  assert.ok(!existsSync(join(bare, 'trivet.json')));
+});

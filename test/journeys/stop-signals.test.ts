@@ -6,9 +6,12 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import pg from 'pg';
+import { troubledHooks } from '../../src/database/migrations/0090-troubled-hooks.ts';
 import { waitUntil } from '../support/basics/wait-until.ts';
 import { type LaunchedTrivet, launchTrivet } from '../support/programs/launched-trivet.ts';
 import { createDataDir } from '../support/programs/start-program.ts';
+import { createMigratedPlace, findReasonToSkip, openTestStore } from '../support/store/engines.ts';
 
 async function withService(run: (service: LaunchedTrivet, url: URL) => Promise<void>): Promise<void> {
   const dataDir = createDataDir();
@@ -70,6 +73,51 @@ test('trivet serve ends at once when a signal comes again after a second', () =>
     assert.equal(code, 1);
     assert.doesNotMatch(service.log(), /"stopped"/);
   }));
+
+interface Obstacle {
+  readonly title: string;
+  readonly begin: string;
+  /** Finds rows once the start waits. */
+  readonly find: string;
+}
+
+const OBSTACLES: readonly Obstacle[] = [
+  {
+    title: 'a table that another transaction uses',
+    begin: 'BEGIN; LOCK TABLE hooks',
+    find: "SELECT 1 FROM pg_locks WHERE relation = 'hooks'::regclass AND NOT granted",
+  },
+  {
+    title: 'a process that migrates',
+    begin: `UPDATE leases SET owner = 'another', expires_at_ms = extract(epoch FROM clock_timestamp()) * 1000 + 60000
+            WHERE name = 'migrations'`,
+    find: "SELECT 1 FROM pg_stat_activity WHERE application_name = 'trivet' AND query LIKE '%INTO leases%'",
+  },
+];
+
+for (const { title, begin, find } of OBSTACLES)
+  test(`trivet serve ends with code 0 when SIGTERM comes while its start waits for ${title}`, {
+    skip: findReasonToSkip('postgres'),
+  }, async () => {
+    await using parts = new AsyncDisposableStack();
+    const { dataDir, databaseUrl = '' } = parts.use(await createMigratedPlace('postgres'));
+    await (await openTestStore({ dataDir, databaseUrl }))[Symbol.asyncDispose]();
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    parts.defer(() => client.end());
+    await client.query(`DELETE FROM schema_expansions WHERE id = ${troubledHooks.id}; DROP INDEX hooks_disabled;
+      DROP INDEX endpoint_queue_failing; DROP INDEX endpoint_queue_canceled`);
+    await client.query(begin);
+    const env = { HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir, DATABASE_URL: databaseUrl };
+    await using service = launchTrivet(['serve'], { env });
+    await waitUntil(async () => (await client.query(find)).rows.length > 0);
+    service.signalGroup('SIGTERM');
+    assert.equal(await service.exited, 0, service.log());
+    assert.equal(service.output(), '');
+    await client.query("ROLLBACK; UPDATE leases SET expires_at_ms = 0 WHERE owner = 'another'");
+    await using next = launchTrivet(['serve'], { env });
+    assert.ok(await next.waitForOutput(/Trivet is ready/), 'the lease of migrations is free');
+  });
 
 test('trivet demo ends with code 0 and removes its folder when Ctrl-C comes while it shows a command', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));

@@ -84,3 +84,8 @@ test('a file without a certificate stops the start with its name and what is wro
       new RegExp(`Cannot start: WEBHOOK_CA_FILE "${inFolder(name)}" cannot be used: `),
     );
 });
+
+test('a process that makes no deliveries starts without the file of their authorities', async () => {
+  await using program = await startProgram({ PARTS: 'prediction', WEBHOOK_CA_FILE: inFolder('missing.pem') });
+  assert.equal((await fetch(`${program.httpUrl}/healthz`)).status, 200);
+});

@@ -92,6 +92,27 @@ describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
     }
   });
 
+  test('a field is shown with its range, its length, its format and its default', async () => {
+    const body = await (await fetch(`${app.httpUrl}/docs/api`)).text();
+    const entryOf = (operation: string) => body.slice(body.indexOf(`id="${operation}"`)).split('</details>')[0]!;
+    const textOf = (html: string) => html.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+    const hooks = textOf(entryOf('listHooks'));
+    assert.match(hooks, /per_page query, integer, 1 to 100, default 20/);
+    assert.match(hooks, /page query, integer, 1 to 1,000,000, default 1/);
+    assert.match(textOf(entryOf('listDeliveries')), /since query, string, date-time/);
+    const repository = textOf(body.slice(body.indexOf('id="schema-NewRepository"')).split('</details>')[0]!);
+    assert.match(repository, / name string, 1 to 255 characters/);
+    assert.match(repository, /private boolean, default false/);
+    assert.match(
+      textOf(body.slice(body.indexOf('id="schema-PredictRequest"'))),
+      /inputs array of PredictInput , at most 4,096 items/,
+    );
+    assert.match(
+      textOf(body.slice(body.indexOf('id="schema-AuditEvent"'))),
+      /details object with values of string or number or boolean/,
+    );
+  });
+
   test('an example of a form is shown as it is sent, and of the token endpoint with the fields of one grant', async () => {
     const body = await (await fetch(`${app.httpUrl}/docs/api`)).text();
     const operation = body.slice(body.indexOf('id="issueToken"')).split('</pre>')[0]!;

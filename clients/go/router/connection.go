@@ -1,4 +1,4 @@
-// Options for the gRPC connection: pings that find a dead connection, and fast attempts to connect again.
+// Sets how the connection of a router detects a dead service, and how soon it connects again.
 
 package router
 

@@ -1,5 +1,5 @@
-// Package router chooses a server for each request by predicted latency within a deadline; without an answer in time it chooses
-// the server with the fewest requests (fallback).
+// Package router chooses a server for each request by predicted latency; without an answer in time, the server with the fewest
+// requests (fallback).
 //
 // It needs only a connection: predictions start with a prior, and the service learns from the reported times.
 package router

@@ -1,4 +1,4 @@
-"""A routing strategy for LiteLLM: `TrivetStrategy(router, Router(Client(), "qwen3-32b")).install()`.
+"""Routes calls of LiteLLM as a custom strategy: `TrivetStrategy(router, Router(Client(), "qwen3-32b")).install()`.
 
 It is built on the interfaces that LiteLLM documents: `CustomRoutingStrategyBase` with
 `Router.set_custom_routing_strategy()`, and `CustomLogger`, which learns when a request ends.

@@ -7,6 +7,7 @@ import {
   renderCsrf,
   renderDone,
   renderField,
+  renderGroup,
   renderMistake,
   renderQuestion,
   renderTextArea,
@@ -18,7 +19,7 @@ import type { ApplicationSecret } from '../applications/application-secret-store
 import type { Application } from '../applications/application-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
-/** A form as its owner filled it in. */
+/** The fields of the form as the owner filled them in. */
 export interface ApplicationValues {
   readonly name: string;
   readonly homepage: string;
@@ -77,14 +78,14 @@ ${renderFields(messages, view)}
 ${renderCheck({ name: 'kind', value: 'confidential', label: t.confidential, hint: t.confidentialHint, isChosen: !isPublic }, 'radio')}
 ${renderCheck({ name: 'kind', value: 'public', label: t.public, hint: t.publicHint, isChosen: isPublic }, 'radio')}
 </fieldset>
-${renderGrants(messages, view.values)}
+${renderGrants(messages, view)}
 <div class="row"><button>${t.submit}</button><a href="/account/applications">${messages.cancel}</a></div>
 </form>`;
 }
 
 function labelsOf({ applications: t }: Messages): Labels {
   const { name, homepage, description, redirectUris: redirect_uri, abilities: grant_types } = t;
-  return { name, homepage, description, redirect_uri, grant_types };
+  return { name, homepage, description, redirect_uri, grant_types, authenticated_refresh: t.strictRefresh };
 }
 
 function renderFields(messages: Messages, { values, mistake }: FormView): Html {
@@ -95,13 +96,12 @@ ${renderTextArea({ name: 'description', label: t.description, hint: t.descriptio
 ${renderTextArea({ name: 'redirect_uri', label: t.redirectUris, hint: t.redirectUrisHint, value: values.redirectUris, mistake })}`;
 }
 
-function renderGrants(messages: Messages, values: ApplicationValues): Html {
+function renderGrants(messages: Messages, { values, mistake }: FormView): Html {
   const t = messages.applications;
-  return html`<fieldset><legend>${t.abilities}</legend>
-${renderCheck({ name: 'device', value: '1', label: t.device, hint: t.deviceHint, isChosen: values.mayConnectDevices })}
+  const checks = html`${renderCheck({ name: 'device', value: '1', label: t.device, hint: t.deviceHint, isChosen: values.mayConnectDevices })}
 ${renderCheck({ name: 'client_credentials', value: '1', label: t.clientCredentials, hint: t.clientCredentialsHint, isChosen: values.mayActAlone })}
-${renderCheck({ name: 'authenticated_refresh', value: '1', label: t.strictRefresh, hint: t.strictRefreshHint, isChosen: values.authenticatedRefresh })}
-</fieldset>`;
+${renderCheck({ name: 'authenticated_refresh', value: '1', label: t.strictRefresh, hint: t.strictRefreshHint, isChosen: values.authenticatedRefresh, mistake })}`;
+  return renderGroup({ name: 'grant_types', label: t.abilities, mistake }, checks);
 }
 
 export interface ApplicationView extends FormView {
@@ -109,7 +109,7 @@ export interface ApplicationView extends FormView {
   /** The address of the authorization server. */
   readonly issuer: string;
   readonly secrets: readonly ApplicationSecret[];
-  /** Shown on the page that made it, and never again. */
+  /** A new secret, shown this once. */
   readonly secret?: string | undefined;
   readonly done?: string | undefined;
 }
@@ -119,14 +119,14 @@ export function renderApplication(messages: Messages, view: ApplicationView): Ht
   const { application, csrfToken } = view;
   const path = `/account/applications/${application.clientId}`;
   return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
-${renderDone(view.done)}${renderMistake(messages, view.mistake, labelsOf(messages))}
+${renderDone(view.done)}${renderMistake(messages, view.mistake, { ...labelsOf(messages), confirm: t.deleteConfirm(application.name) })}
 ${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(messages.format.date(application.secretInQueryAtMs))}</p>`}
 <section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code data-copy>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd>
 <dt>${t.signInAddress}</dt><dd><code>${view.issuer}/oauth/authorize</code></dd><dt>${t.tokenAddress}</dt><dd><code>${view.issuer}/oauth/token</code></dd>
 <dt>${t.metadataAddress}</dt><dd><code>${view.issuer}/.well-known/openid-configuration</code></dd></dl></section>
 ${application.isPublic ? '' : renderSecrets(messages, view, path)}
 <section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderShown(valuesOf(application))}${renderFields(messages, view)}${renderGrants(messages, view.values)}<button>${messages.save}</button></form></section>
+<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderShown(valuesOf(application))}${renderFields(messages, view)}${renderGrants(messages, view)}<button>${messages.save}</button></form></section>
 <section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.deleteTitle}</h2><p class="soft">${t.deleteLead}</p>
 <form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autocomplete: 'off', mistake: view.mistake })}

@@ -2,24 +2,26 @@
 import type { Context } from 'hono';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { findPathBack, isFromOtherSite } from '../../pages/form-origin.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import type { SignedInUser } from '../../pages/signed-in-user.ts';
 import { chooseMessages, type Messages } from '../messages/messages.ts';
-import { type Again, createFlow, formatFlow } from '../sign-in/flow.ts';
+import { type Again, createFlow, formatFlow, SESSION_ENDED } from '../sign-in/flow.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { findAdvice } from './advice.ts';
 import { keepPage, takePage } from './kept-page.ts';
 
 type ListSections = SessionGuard['listSections'];
 
-/** `listMore`: the sections of pages that others serve. */
+/** `listMore`: lists navigation sections of pages that other areas serve. */
 export function createSessionGuard(context: SignInContext, listMore: ListSections = () => []): SessionGuard<Session> {
   return {
     findSignedInUser: context.currentSession,
     checkForm: context.checkForm,
     respondRefusal: context.respondRefusal,
     askToSignIn: (c, returnTo) => askToSignIn(c, context.cipher, { returnTo }),
+    refuseEndedSession: (c) => refuseEndedSession(c, context),
     listSections: (person, locale) => [
       ...listMore(person, locale),
       ...listAccountSections(chooseMessages(locale), person),
@@ -30,13 +32,27 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
   };
 }
 
+/** Asks to sign in again. A form from another site cannot choose where the sign-in leads or what its page shows. */
+function refuseEndedSession(c: Context<HttpEnv>, { baseUrl, cipher }: SignInContext): Response {
+  if (isFromOtherSite(c, baseUrl)) return askToSignIn(c, cipher, { returnTo: '/' });
+  return askToSignIn(c, cipher, { returnTo: findPathBack(c), done: SESSION_ENDED });
+}
+
+interface SignInRequest {
+  readonly returnTo: string;
+  readonly loginHint?: string;
+  readonly again?: Again;
+  /** Makes the sign-in page show what happened. */
+  readonly done?: typeof SESSION_ENDED;
+}
+
 export function askToSignIn(
   c: Context<HttpEnv>,
   cipher: SecretCipher,
-  { returnTo, loginHint, again }: { readonly returnTo: string; readonly loginHint?: string; readonly again?: Again },
+  { returnTo, loginHint, again, done }: SignInRequest,
 ): Response {
   const flow = createFlow(cipher, returnTo, { again });
-  return c.redirect(`/sign-in${formatFlow(flow, { login_hint: loginHint })}`, 303);
+  return c.redirect(`/sign-in${formatFlow(flow, { login_hint: loginHint, done })}`, 303);
 }
 
 function listAccountSections(messages: Messages, { user }: SignedInUser): NavigationSection[] {

@@ -7,8 +7,10 @@ import {
   renderCsrf,
   renderDone,
   renderField,
+  renderGroup,
   renderMistake,
   renderQuestion,
+  renderSelect,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { ifThere, readField, toMistake } from '../../pages/page-routes.ts';
@@ -35,7 +37,6 @@ interface TokenValues {
 
 const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [], repositories: '' };
 
-/** Personal access tokens: listed, made (and shown that one time), deleted. */
 export function addTokenRoutes({ context, page, form, longForm }: AccountPages): void {
   page('/account/tokens', (request) => listTokens(context, request));
   longForm('/account/tokens', (submission) => createToken(context, submission));
@@ -57,7 +58,7 @@ async function createToken(context: AccountPages['context'], submission: Submiss
     const { secret, unknown } = await makeToken(context, submission, values);
     return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret, ...unknown] });
   } catch (error) {
-    return showTokens(context, submission, { values, mistake: describeMistake(messages, error) });
+    return showTokens(context, submission, { values, mistake: toMistake(messages, error) });
   }
 }
 
@@ -70,12 +71,6 @@ async function deleteToken(context: AccountPages['context'], submission: Submiss
     context.countToken('revoked', 'personal');
   });
   return c.redirect('/account/tokens?done=deleted', 303);
-}
-
-/** The scopes are many fields: the page speaks of them as one. */
-function describeMistake(messages: Messages, error: unknown): Mistake {
-  const mistake = toMistake(messages, error);
-  return mistake.field === 'scopes' ? { message: mistake.message } : mistake;
 }
 
 function readValues({ form, session }: Submission): TokenValues {
@@ -106,7 +101,7 @@ async function makeToken(
   return { secret, unknown: unknownRepositories };
 }
 
-/** Undefined for a token that does not end, which nothing but its own choice makes. */
+/** Returns undefined, for a token that does not expire, only if the person chose that. */
 function readEnd(days: string, nowMs: number): number | undefined {
   if (days === 'none') return undefined;
   const chosen = LIFETIMES_DAYS.find((offered) => String(offered) === days);
@@ -120,7 +115,7 @@ function readEnd(days: string, nowMs: number): number | undefined {
 interface TokensShown {
   readonly values: TokenValues;
   readonly secret?: string | undefined;
-  /** The repositories of the new token's list that its person does not reach. */
+  /** Those repositories of the new token that do not exist, or that its person may not see. */
   readonly unknown?: readonly string[];
   readonly done?: string | undefined;
   readonly mistake?: Mistake | undefined;
@@ -138,7 +133,7 @@ async function showTokens(
     renderToken(messages, token, { csrfToken: session.csrfToken, nowMs: world.nowMs() }),
   );
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(shown.done)}${renderMistake(messages, shown.mistake, { name: t.name, scopes: t.scopes, repositories: t.repositories })}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
+${renderDone(shown.done)}${renderMistake(messages, shown.mistake, { name: t.name, days: t.expiry, scopes: t.scopes, repositories: t.repositories })}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
 ${shown.unknown?.length ? html`<div class="notice warn" role="alert">${t.unknownRepositories(shown.unknown)}</div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
 ${renderTokenForm(messages, shown, session)}`;
@@ -170,14 +165,17 @@ function renderTokenForm(
 ): Html {
   const t = messages.tokens;
   const lifetimes = [
-    ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),
-    ['none', t.forever] as const,
+    ...LIFETIMES_DAYS.map((days) => ({ value: String(days), label: t.days(days) })),
+    { value: 'none', label: t.forever },
   ];
+  const scopes = listGrantable(API_SCOPES, user).map((scope) =>
+    renderScope(messages, scope, values.scopes.includes(scope)),
+  );
   return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.createTitle}</h2>
 <form method="post" action="/account/tokens" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
-<div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
-<fieldset><legend>${t.scopes}</legend>${listGrantable(API_SCOPES, user).map((scope) => renderScope(messages, scope, values.scopes.includes(scope)))}</fieldset>
+${renderSelect({ name: 'days', label: t.expiry, choices: lifetimes, value: values.days, mistake })}
+${renderGroup({ name: 'scopes', label: t.scopes, mistake }, scopes)}
 ${renderField({ name: 'repositories', label: t.repositories, hint: t.repositoriesHint, value: values.repositories, autocomplete: 'off', isOptional: true, mistake })}
 <button>${t.submit}</button>
 </form></section>`;

@@ -23,14 +23,14 @@ import { prepareSecret, takeOnce } from './shown-once.ts';
 
 const RECOVERY_CODES = `${SECURITY}/recovery-codes`;
 
-/** Turning the second step on and off. It is on only once its person has shown that their app has the seed. */
+/** Adds the routes. The second step is on only after its person has proven, with digits, that their app has the seed. */
 export function addTotpRoutes(pages: AccountPages): void {
   addSetUp(pages);
   addStop(pages);
   addRecoveryCodes(pages);
 }
 
-/** The codes that a form on another page made; loaded again, there is nothing to show. */
+/** Adds the page that shows new recovery codes once; a reload shows none. */
 function addRecoveryCodes({ context, page }: AccountPages): void {
   page(RECOVERY_CODES, async (request) => {
     const messages = readMessages(request.c);
@@ -68,12 +68,13 @@ function addSetUp({ context, page, form }: AccountPages): void {
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
     const shown = prepareSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
-    const { id: userId } = session.user;
+    const { id: userId, credentialGeneration } = session.user;
+    const { ciphertext } = pending;
     const isConfirmed = await context.store.call(changeAndRecord, {
-      change: confirmTotpStatement({ userId, ciphertext: pending.ciphertext, timeStep, nowMs }),
+      change: confirmTotpStatement({ userId, ciphertext, credentialGeneration, timeStep, nowMs }),
       statements: [...replaceRecoveryCodesStatements(userId, codes), shown.statement, auditStatement(event, nowMs)],
     });
-    // The form was sent twice, whose first answer has the codes; or another page has offered another seed.
+    // Not confirmed: the form was sent twice (the first response has the codes), another seed was offered, or the session has ended.
     return isConfirmed ? shown.redirect() : c.redirect(`${SECURITY}/totp`, 303);
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isReadableName } from './login.ts';
+import { isReadableName, toLogin, toName } from './login.ts';
 
 const readable: readonly (readonly [what: string, name: string])[] = [
   ['Latin', 'GitHub 2'],
@@ -45,3 +45,31 @@ for (const [what, name] of refused)
   test(`a name may not have ${what}`, () => {
     assert.equal(isReadableName(name), false);
   });
+
+test('a name becomes a login by the letters that a login can have', () => {
+  const cases = [
+    ['Ada Lovelace', 'AdaLovelace'],
+    ['ada@example.org', 'ada'],
+    ['@ada@example.org', 'ada'],
+    ['Zoë', 'Zoe'],
+    ['..a..b..', 'a.b'],
+    ['李', ''],
+    ['李@example.org', ''],
+  ];
+  for (const [name, login] of cases) assert.equal(toLogin(name!), login);
+});
+
+test('toName() cuts a name between characters', () => {
+  const long = 'a'.repeat(99);
+  assert.equal(toName(`${long}\u{1f600}`, 'ada'), long);
+  assert.equal(toName(` ${'\u{1f600}'.repeat(60)}`, 'ada'), '\u{1f600}'.repeat(50));
+  assert.equal(toName('Ada\u202e', 'ada'), 'ada');
+});
+
+test('toLogin() takes no longer for a name that is endless', () => {
+  const start = process.cpuUsage();
+  assert.equal(toLogin(`ada${'\u0301\u0316'.repeat(100_000)}`), 'ada');
+  const { user } = process.cpuUsage(start);
+  // Linear work takes a few milliseconds, quadratic work more than ten seconds.
+  assert.ok(user < 1_000_000, `${user} µs`);
+});

@@ -1,4 +1,4 @@
-/** People sign in with codes, passkeys and accounts at providers beside their password. */
+/** People sign in with codes, passkeys and accounts at providers, besides a password. */
 import assert from 'node:assert/strict';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
@@ -12,6 +12,7 @@ import {
   listPasskeys,
   usePasskey,
 } from './passkey-store.ts';
+import { setPasswordStatement } from './password-store.ts';
 import {
   confirmTotpStatement,
   countRecoveryCodes,
@@ -68,6 +69,17 @@ forEachEngine('S08 a TOTP seed is encrypted, a time step and a recovery code cou
   );
   await store.writeAll([stopTotpStatement(user.id), deleteRecoveryCodesStatement(user.id)]);
   assert.deepEqual([await hasTotp(store, user.id), await countRecoveryCodes(store, user.id)], [false, 0]);
+});
+
+forEachEngine('an authenticator app is not turned on in a session that a new password has ended', async (store) => {
+  const { id: userId, credentialGeneration } = await createAda(store);
+  await offerTotpSeed(store, cipher, { userId, seed: 'JBSWY3DPEHPK3PXP' });
+  await store.writeAll([setPasswordStatement(userId, 'a hash', 1)]);
+  const confirmation = { userId, timeStep: 10, nowMs: 1 };
+  await store.writeAll([confirmTotpStatement({ ...confirmation, credentialGeneration })]);
+  assert.equal(await hasTotp(store, userId), false);
+  await store.writeAll([confirmTotpStatement({ ...confirmation, credentialGeneration: credentialGeneration + 1 })]);
+  assert.equal(await hasTotp(store, userId), true);
 });
 
 forEachEngine('a passkey whose counter does not rise is refused, unless the counter is always 0', async (store) => {

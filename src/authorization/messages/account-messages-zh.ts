@@ -1,4 +1,5 @@
 /** Lists the Chinese messages of account pages and of administrators. */
+import { formatCount } from '../../language/plural.ts';
 import type { Texts } from '../../language/texts.ts';
 import type { accountMessages } from './account-messages.ts';
 
@@ -98,6 +99,7 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     upstreamAs: (label) => `已关联 ${label}`,
     upstreamAbout: '使用您在该处的账号登录本服务。',
     linked: '账号已关联。',
+    notLinked: '其他身份提供方拒绝了登录。账号未关联。',
     saved: '登录方式已更新。',
     lastWayIn: '这是您唯一的登录方式：请先设置密码或添加通行密钥。',
   },
@@ -220,6 +222,8 @@ export const accountMessagesZh: Texts<typeof accountMessages> = {
     more: '更早',
     none: '还没有任何记录。',
     noneFits: '没有符合条件的事件。',
+    noneSearched: (count) => `已搜索的 ${formatCount(count)} 个事件中没有符合条件的。更早的事件尚未搜索。`,
+    searchOlder: '搜索更早的事件',
     account: '账号的用户名',
     by: '操作者的用户名',
     doneBy: (login) => `操作者 ${login}`,

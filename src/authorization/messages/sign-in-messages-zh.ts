@@ -14,7 +14,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     passkeyFailed: '通行密钥未被接受。请重试，或使用密码登录。',
     upstream: (name) => `使用 ${name} 登录`,
     upstreamUnknown: (name) => `此 ${name} 账号未关联本服务的账号。请用其他方式登录，然后在“密码与登录”中关联。`,
-    upstreamRefused: (name) => `${name} 拒绝了登录。`,
+    upstreamNotFresh: (name) => `${name} 没有要求您重新登录。请先在该处退出登录再重试，或用其他方式登录。`,
     upstreamTaken: (name) => `此 ${name} 账号已被关联。`,
     upstreamFailed: '其他身份提供方拒绝了登录。请重试，或使用密码登录。',
     missing: {
@@ -34,6 +34,7 @@ export const signInMessagesZh: Texts<typeof signInMessages> = {
     wait: (seconds) =>
       `尝试次数过多。请在 ${seconds < 90 ? `${seconds} 秒` : `${Math.ceil(seconds / 60)} 分钟`}后重试。`,
     ended: '您已退出登录。',
+    sessionEnded: '您的会话已结束，因此您提交的内容没有保存。请登录后重新提交。',
     passwordChanged: '密码已修改。',
     passwordChosen: '密码已设置。请用它登录。',
   },

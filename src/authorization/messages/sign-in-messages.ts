@@ -14,14 +14,15 @@ export const signInMessages = {
     upstream: (name: string) => `Sign in with ${name}`,
     upstreamUnknown: (name: string) =>
       `This ${name} account is not linked to an account here. Sign in another way, and link it under “Password and sign-in”.`,
-    upstreamRefused: (name: string) => `${name} did not let you in.`,
+    upstreamNotFresh: (name: string) =>
+      `${name} let you in without asking you to sign in again. Sign out there and try again, or sign in another way.`,
     upstreamTaken: (name: string) => `This ${name} account is linked already.`,
     upstreamFailed: 'The other provider did not let you in. Try again, or use your password.',
     missing: {
       accounts:
-        'No account exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user create --admin --password-stdin” on its machine does it too.',
+        'No account exists yet. Create the first one with the link in the output of the service (restart it for a new link), or with “trivet user create --admin --password-stdin” on its machine.',
       administrators:
-        'No administrator exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user admin LOGIN” on its machine makes a person an administrator.',
+        'No administrator exists yet. Create the first one with the link in the output of the service (restart it for a new link), or make a person an administrator with “trivet user admin LOGIN” on its machine.',
     },
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,
@@ -37,6 +38,7 @@ export const signInMessages = {
     wait: (seconds: number) =>
       `Too many attempts. Try again in ${seconds < 90 ? plural(seconds, 'second', 'seconds') : plural(Math.ceil(seconds / 60), 'minute', 'minutes')}.`,
     ended: 'You have signed out.',
+    sessionEnded: 'Your session had ended, so what you sent was not saved. Sign in, and send it again.',
     passwordChanged: 'Your password was changed.',
     passwordChosen: 'Your password is set. Sign in with it.',
   },

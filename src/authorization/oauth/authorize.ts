@@ -1,12 +1,13 @@
 /**
- * Serves `/oauth/authorize`: checks the request, asks for consent to what is new, answers by redirect. The request that a person
- * saw comes back with the form, encrypted and bound to the session, so that nothing can be swapped between the page and the
- * answer; who asks and where to is checked again all the same.
+ * Serves `/oauth/authorize`: checks the request, asks for consent to what is new, and redirects back to the client. The consent
+ * form carries the request, encrypted and bound to the session, so that no one can change it between the page and the decision.
+ * Client and redirect URI are still checked again then.
  */
 
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
+import { findPathBack } from '../../pages/form-origin.ts';
 import { renderLeavePage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readForm, refuseHead } from '../../pages/page-routes.ts';
@@ -16,7 +17,7 @@ import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { readMessages } from '../messages/messages.ts';
 import { type Again, type Flow, refusePerson } from '../sign-in/flow.ts';
-import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
+import { hasSignedInSince, markRequest } from '../sign-in/prompt-login-mark.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
@@ -27,6 +28,7 @@ import {
   checkRequestSize,
   formatRequestPath,
   MARK_PARAMETER,
+  type Prompt,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
   readClientId,
@@ -80,9 +82,9 @@ interface RefusedRequest {
 }
 
 /**
- * RFC 9700 §4.11.2: any person with an account can register a client, and a link to a request that is refused would take
- * strangers to its address. So the person signs in before the refusal is redirected. A request that must not show the
- * sign-in page is redirected at once only for applications of the service or of an administrator.
+ * Redirects a refusal to the client, but only after the person has signed in: any person can register a client, and a link to a
+ * refused request would take strangers to its address (RFC 9700 §4.11.2). A request that must not show the sign-in page
+ * (`prompt=none`) is redirected at once only for applications of the service or of an administrator.
  */
 async function refuseRequest(
   dependencies: AuthorizeDependencies,
@@ -95,9 +97,9 @@ async function refuseRequest(
   const url = formatRefusal(dependencies, refusal);
   if ((await dependencies.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(dependencies, c, refusal);
   if (!hasPromptNone(query)) {
-    // A request that is too long for the way over the sign-in page is refused on this page.
+    // A request that is too long for the URL of the sign-in page is refused here, with a page.
     checkRequestSize(query);
-    return redirectToSignIn(dependencies, c, { redirectUri, query, again: undefined });
+    return redirectToSignIn(dependencies, c, { redirectUri, query, session: undefined, again: undefined });
   }
   if (await isRegisteredByAdministrator(dependencies, application))
     return redirectWithRefusal(dependencies, c, refusal);
@@ -123,7 +125,7 @@ async function isRegisteredByAdministrator(
   return owner?.isAdmin === true && createdAtMs > (owner.administratorSinceMs ?? 0);
 }
 
-/** A state that came twice is not sent back: which one is the client's is unknown. */
+/** Returns undefined for a repeated state: it is unknown which one is the client's. */
 function readState({ values, repeated }: AuthorizeQuery): string | undefined {
   return repeated.has('state') ? undefined : values.get('state');
 }
@@ -144,11 +146,16 @@ async function answerRequest(
   const messages = readMessages(c);
   const hinted = await findHintedPerson(dependencies, checked);
   const isOther = hinted !== undefined && hinted.userId !== session?.user.id;
-  if (session === undefined) return sendToSignIn(dependencies, c, { ...checked, again: undefined });
+  if (session === undefined)
+    return sendToSignIn(dependencies, c, {
+      ...checked,
+      session,
+      again: asksToSignIn(checked.request) ? 'yes' : undefined,
+    });
   if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
-    return sendToSignIn(dependencies, c, { ...checked, again: explainAgain(session, hinted) });
+    return sendToSignIn(dependencies, c, { ...checked, session, again: explainAgain(session, hinted) });
   if (isOther && hinted.userId !== undefined)
-    throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
+    throw createOAuthFailure('login_required', 'The user is not the one of id_token_hint');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && needsNoConsent({ request, application }, consent))
@@ -163,14 +170,19 @@ async function answerRequest(
     redirectUri: request.redirectUri,
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
-    // Another account than that of the hint could only be refused.
-    switchAccountUrl:
-      hinted?.userId === undefined ? formatRequestPath(checked.query, { prompt: 'select_account' }) : undefined,
+    // With a hint, every other account would be refused.
+    switchAccountUrl: hinted?.userId === undefined ? formatSwitchPath(checked.query, request.prompts) : undefined,
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
 
-/** The person whom the client expects; undefined if it does not say. */
+/** Formats the same request for another account; other values of `prompt` stay. */
+function formatSwitchPath(query: AuthorizeQuery, prompts: readonly Prompt[]): string {
+  const prompt = [...new Set([...prompts, 'select_account'])].join(' ');
+  return formatRequestPath(query, { prompt });
+}
+
+/** Finds the person whom the client expects; undefined without a hint. */
 async function findHintedPerson(
   dependencies: AuthorizeDependencies,
   { query, application: { clientId } }: CheckedRequest,
@@ -179,7 +191,7 @@ async function findHintedPerson(
   return hint === undefined ? undefined : await readIdTokenHint(dependencies, { hint, clientId });
 }
 
-/** An ordinary person is not asked for what only an administrator can give. */
+/** Leaves out scopes that this person cannot grant. Throws `invalid_scope` if none is left. */
 function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Session): readonly Scope[] {
   const grantable = listGrantable(scopes, user);
   if (grantable.length === 0)
@@ -192,42 +204,46 @@ function mustSignInAgain(
   c: Context<HttpEnv>,
   { request, query, session, isOther }: CheckedRequest & { readonly session: Session; readonly isOther: boolean },
 ): boolean {
-  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER) };
-  const markedAtMs = readMark(dependencies.signIn.context, c, marked);
-  if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
-    spendMark(dependencies.signIn.context, c);
-    return false;
-  }
-  if (isOther || request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
-  // An auth_time in the future (the clock was wrong) counts as just as old.
+  const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
+  if (hasSignedInSince(dependencies.signIn.context, c, marked)) return false;
+  if (isOther || asksToSignIn(request)) return true;
+  // An auth_time in the future (the clock was wrong) counts as equally far in the past.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
-/** Only the person of a hint can go on, if it names one. */
+/** Whether the request needs a new sign-in, however recent the last one is. */
+function asksToSignIn({ prompts }: AuthorizationRequest): boolean {
+  return prompts.includes('login') || prompts.includes('select_account');
+}
+
+/** Returns why the sign-in page asks to sign in again: with a hint, only its person is accepted. */
 function explainAgain({ user }: Session, hinted: HintedPerson | undefined): Again {
   if (hinted?.userId === undefined) return 'yes';
   return hinted.userId === user.id ? 'same' : refusePerson(user.id);
 }
 
-type RefusedSession = Pick<Flow, 'again'>;
+interface RefusedSession extends Pick<Flow, 'again'> {
+  readonly session: Session | undefined;
+}
 
 function sendToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { request, query, again }: CheckedRequest & RefusedSession,
+  { request, query, ...refused }: CheckedRequest & RefusedSession,
 ): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, again });
+  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query, ...refused });
 }
 
 function redirectToSignIn(
   dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
-  { redirectUri, query, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
+  { redirectUri, query, session, again }: Pick<RefusedRequest, 'redirectUri' | 'query'> & RefusedSession,
 ): Response {
   // Every request, not only one with prompt=login: max_age and select_account need the mark too.
-  const mark = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
+  const marked = { request: formatRequestPath(query, {}), sessionId: session?.id };
+  const mark = markRequest(dependencies.signIn.context, c, marked);
   return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { [MARK_PARAMETER]: mark }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
@@ -235,12 +251,12 @@ function redirectToSignIn(
   });
 }
 
-/** The sign-in page shows no more; the request carries all of it anyway. */
+/** The sign-in page shows no more of the hint. */
 const MAX_LOGIN_HINT_LENGTH = 64;
 
 /**
- * Whether consent can be skipped: everything was allowed before, and the client is confidential or on a loopback IP; other
- * public clients cannot prove who they are, so they are shown each time (RFC 6749 §10.2, RFC 8252 §8.6).
+ * Whether consent can be skipped: everything was allowed before, and the client is confidential or on a loopback IP. Other
+ * public clients cannot prove their identity, so the person is asked each time (RFC 6749 §10.2, RFC 8252 §8.6).
  */
 function needsNoConsent(
   { request, application }: Pick<CheckedRequest, 'request' | 'application'>,
@@ -253,7 +269,7 @@ function needsNoConsent(
 async function postAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const form = await readForm(c);
   const ciphertext = form.get('request');
-  // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
+  // An authorization request may be a POST (RFC 6749 §3.1); it is redirected to the same request as a GET.
   if (ciphertext === null || !form.has('decision')) {
     const query = parseAuthorizeQuery(form);
     checkRequestSize(query);
@@ -261,12 +277,13 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   }
   dependencies.signIn.checkForm(c, form);
   const session = await dependencies.signIn.currentSession(c);
-  if (session === undefined) return c.redirect('/sign-in', 303);
+  // Opens the request again, which asks to sign in and then for the decision.
+  if (session === undefined) return c.redirect(findPathBack(c), 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = requireApplication(await findApplication(dependencies.store, request.clientId));
   checkRedirectUri(request.redirectUri, application);
   const allowedScopes = readChosenScopes(form, request.scopes);
-  // A person who clears every box and presses Allow has allowed nothing.
+  // Allow with every box cleared allows nothing.
   const isAllowed = form.get('decision') === 'allow' && allowedScopes.length > 0;
   if (!isAllowed) return deny(dependencies, c, { request, session });
   return allow(dependencies, c, { request, session, allowedScopes });

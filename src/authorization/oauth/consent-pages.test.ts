@@ -12,7 +12,7 @@ import { findPageFlaws, findShownFlaws, speakTo } from '../../../test/support/pa
 import { addUser, PASSWORD } from '../../../test/support/pages/page-service.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 
-/** What people brought. */
+/** Names and texts that people entered. */
 const CONTENT = ['ada', 'Harbour', 'CI', 'client', 'example'];
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 
@@ -75,6 +75,25 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       complaints.filter((text) => /Content Security Policy|violates/.test(text)),
       [],
     );
+  });
+
+  test('a decision that is sent after the end of the session is asked for again after the sign-in', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await browser.openPage(t);
+    await page.goto(oauth.authorizeUrl());
+    await fillSignIn(page);
+    const allow = page.getByRole('button', { name: 'Allow', exact: true });
+    await allow.waitFor();
+    const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+    const csrf_token = (await page.locator('input[name=csrf_token]').first().getAttribute('value')) ?? '';
+    const body = new URLSearchParams({ csrf_token });
+    const headers = { cookie, origin: oauth.url };
+    await fetch(`${oauth.url}/sign-out`, { method: 'POST', headers, body, redirect: 'manual' });
+    await allow.click();
+    await page.waitForURL(/\/sign-in\?/);
+    await fillSignIn(page);
+    await allow.click();
+    await page.waitForURL(/\/callback\?/);
   });
 
   for (const extra of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '0' }])
@@ -141,9 +160,9 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
 });
 
 interface ClientOptions {
-  /** Where the client's callback listens. */
+  /** The URL of the client's callback. */
   readonly host?: string;
-  /** The callback redirects to the application, which is another origin. */
+  /** The URL of the application, on another origin, to which the callback redirects. */
   readonly redirectsOn?: boolean;
 }
 

@@ -67,6 +67,20 @@ const device: Case[] = [
     },
   ],
   [
+    'the code stays when the person uses another account, or the session ended before the code was sent',
+    async (bench) => {
+      const { url } = bench.server;
+      const { person, codes } = await prepare(bench);
+      const back = `/sign-in?${new URLSearchParams({ return_to: `/device?user_code=${String(codes.user_code)}` }).toString()}`;
+      const asked = await type(bench, person, String(codes.user_code));
+      assert.ok(asked.text.includes(`href="${back}"`), asked.text);
+      const fields = { csrf_token: readHidden(asked.text, 'csrf_token'), user_code: String(codes.user_code) };
+      await postForm(`${url}/sign-out`, fields, { cookie: person.cookie, origin: url });
+      const sent = await postForm(`${url}/device`, fields, { cookie: person.cookie, origin: url });
+      assert.equal(sent.headers.get('location'), back);
+    },
+  ],
+  [
     'a poll that fails for the signing keys spends no device code, and succeeds when it is sent again',
     async (bench) => {
       const { store } = bench.server;

@@ -8,12 +8,16 @@ import {
   request,
 } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';
+import { waitUntil } from '../../../test/support/basics/wait-until.ts';
+import { statement } from '../../database/store.ts';
 import { realWorld } from '../../world.ts';
-import { createSecret } from '../accounts/secret-text.ts';
+import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { disableUserStatement } from '../accounts/user-store.ts';
 import { setIntrospectionStatement } from '../applications/application-store.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
+import { findPersonalToken } from '../tokens/personal-token-store.ts';
 
+const DAY_MS = 86_400_000;
 const INACTIVE = '{"active":false}';
 
 const cases: Case[] = [
@@ -109,6 +113,27 @@ const cases: Case[] = [
     },
   ],
   [
+    'I07 a personal token that a resource server asks about counts as used',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const resource = await registerApplication(server);
+      await server.store.writeAll([setIntrospectionStatement(resource.clientId, 1)]);
+      const { secret, token } = await createPersonalToken(server.store, server.world, {
+        userId: person.user.id,
+        name: 'x',
+        scopes: ['all_hook'],
+        expiresAtMs: undefined,
+      });
+      const credentials = basic(resource.clientId, resource.clientSecret);
+      await postForm(`${server.url}/oauth/introspect`, { token: secret }, credentials);
+      const usedAtMs = await waitUntil(
+        async () => (await findPersonalToken(server.store, person.user.id, token.tokenId))?.lastUsedAtMs,
+      );
+      assert.ok(Math.abs(usedAtMs - server.world.nowMs()) < 60_000);
+    },
+  ],
+  [
     'I07 a personal token that is limited to repositories is described with them, since a scope alone would say more',
     async (bench) => {
       const { server } = bench;
@@ -130,3 +155,45 @@ const cases: Case[] = [
 ];
 
 checkConformance('introspection', cases);
+
+const keepRefreshSql = statement(
+  'test-keep-refresh-token',
+  'UPDATE refresh_tokens SET expires_at_ms = $2 WHERE token_hash = $1',
+);
+
+const ofEnd: Case[] = [
+  [
+    'I04 a refresh token is described as ending with its sign-in, like each that follows it and each of an earlier release',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens, credentials } = await prepareTokens(bench);
+      const ask = async (token: string) =>
+        (await postForm(`${server.url}/oauth/introspect`, { token }, credentials)).json;
+      const { exp } = await ask(tokens.refresh_token);
+      const late = server.world.nowMs() + 90 * DAY_MS;
+      await server.store.write(keepRefreshSql, [hashSecret(tokens.refresh_token), late]);
+      assert.equal((await ask(tokens.refresh_token)).exp, exp, 'of an earlier release');
+      server.advance(DAY_MS / 2);
+      const next = String((await refresh(server, tokens.refresh_token)).json.refresh_token);
+      assert.equal((await ask(next)).exp, exp);
+      server.advance(DAY_MS / 2);
+      assert.equal((await refresh(server, next)).status, 400);
+      assert.deepEqual(await ask(next), { active: false });
+    },
+  ],
+  [
+    'I04 a refresh token that no refresh accepts any more is not active',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens, credentials } = await prepareTokens(bench);
+      server.advance(DAY_MS);
+      const { json } = await postForm(`${server.url}/oauth/introspect`, { token: tokens.refresh_token }, credentials);
+      assert.deepEqual([json, (await refresh(server, tokens.refresh_token)).status], [{ active: false }, 400]);
+    },
+  ],
+];
+
+checkConformance('introspection of refresh tokens that end early', ofEnd, {
+  environment: { REFRESH_MAX_DAYS: '1', REFRESH_IDLE_DAYS: '90' },
+  isStill: true,
+});

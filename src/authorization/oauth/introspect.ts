@@ -1,7 +1,7 @@
 /**
- * Answers token introspection (RFC 7662), and decides who may ask about which tokens. An application may ask about its own
- * tokens; one with the role "may introspect" (a resource server), and a personal token with the scope `admin`, about all.
- * Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
+ * Answers token introspection (RFC 7662), and decides who may introspect which tokens. An application may introspect its own
+ * tokens; a resource server (an application that "may introspect") and a personal token with the scope `admin`, all tokens. Any
+ * other token is answered with only `{"active":false}` (§2.2).
  */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
@@ -9,13 +9,13 @@ import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify } from '../tokens/require-scope.ts';
 import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
-import { createVerifyToken, listCountingScopes } from '../tokens/verify-token.ts';
+import { createVerifyToken, listCountingScopes, recordTokenUse } from '../tokens/verify-token.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
 import { UNCACHED } from './token.ts';
 
-/** The caller, and whether it may see all tokens or those of one client. */
+/** The caller, who may introspect all tokens or those of one client. */
 interface Asker {
   readonly clientId: string | undefined;
   readonly seesAll: boolean;
@@ -76,30 +76,31 @@ function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): objec
   };
 }
 
-/** A resource server acts on this answer as the service acts on the token: it gets no scope that has stopped counting. */
+/** Formats only the scopes that count now: a resource server trusts this answer as the service trusts the token. */
 function formatCounting(scopes: readonly string[], isAdmin: boolean): string {
   return listCountingScopes(scopes, isAdmin).join(' ');
 }
 
+/** Also records a use of the token: a resource server introspects a token when it receives it. */
 async function describePersonal(
-  { store, issuer }: ProtocolDependencies,
+  dependencies: ProtocolDependencies,
   token: string,
   nowMs: number,
 ): Promise<object | undefined> {
-  const personal = await findLivePersonalToken(store, hashSecret(token), nowMs);
-  return (
-    personal && {
-      active: true,
-      scope: formatCounting(personal.scopes, personal.isAdmin),
-      ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
-      username: personal.login,
-      token_type: 'Bearer',
-      ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),
-      iat: toSeconds(personal.createdAtMs),
-      sub: personal.userId,
-      iss: issuer,
-    }
-  );
+  const personal = await findLivePersonalToken(dependencies.store, hashSecret(token), nowMs);
+  if (personal === undefined) return undefined;
+  recordTokenUse(dependencies, personal, nowMs);
+  return {
+    active: true,
+    scope: formatCounting(personal.scopes, personal.isAdmin),
+    ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
+    username: personal.login,
+    token_type: 'Bearer',
+    ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),
+    iat: toSeconds(personal.createdAtMs),
+    sub: personal.userId,
+    iss: dependencies.issuer,
+  };
 }
 
 function toSeconds(timeMs: number): number {

@@ -1,4 +1,4 @@
-/** Renders the pages on which a person asks for a link and chooses a password. */
+/** Renders the pages on which a person requests a link and chooses a password. */
 import { html } from 'hono/html';
 import { renderCheck, renderCsrf, renderField, renderHidden, renderMistake } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
@@ -31,7 +31,7 @@ export function renderForgotPage(messages: Messages, { csrfToken, refused }: For
     title: t.title,
     content: html`${renderMistake(messages, refused, { who: t.who })}<p class="soft">${t.lead}</p>
 <form method="post" action="/forgot-password" class="stack">${renderCsrf(csrfToken)}
-${renderField({ name: 'who', label: t.who, value: refused?.values?.who, autocomplete: 'username', hasFocus: !refused })}
+${renderField({ name: 'who', label: t.who, value: refused?.values?.who, autocomplete: 'username', hasFocus: !refused, mistake: refused })}
 <button class="full">${t.submit}</button></form>
 <p class="small"><a href="/sign-in">${messages.back}</a></p>`,
     withPageScript: true,

@@ -1,4 +1,5 @@
 /** Serves the audit log of all accounts for administrators, with filters and an export. */
+import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
@@ -24,8 +25,9 @@ export function addAuditRoutes({ context, page }: AccountPages): void {
   page(`${AUDIT}/export`, async (request) => {
     checkAdmin(request);
     const { c } = request;
-    const [messages, filter] = [readMessages(c), readFilter(c)];
-    // The page says what is wrong with the filter; a file that has begun could not.
+    const messages = readMessages(c);
+    const filter = readFilter(messages, c);
+    // Checks the filter first: a page can show the mistake, but a download that has begun cannot.
     const { mistake } = await findPage(messages, context.store, { filter, before: undefined });
     if (mistake !== undefined) return c.redirect(AUDIT + formatAuditFilter(filter), 303);
     const search = parseSearch(messages, filter, { limit: EXPORT_PAGE_SIZE });
@@ -52,20 +54,22 @@ async function* readAll(store: AccountPages['context']['store'], search: AuditSe
   }
 }
 
-function readFilter(c: Context<HttpEnv>): AuditFilter {
-  const read = (name: string) => (c.req.query(name) ?? '').trim().slice(0, 100);
+function readFilter({ format }: Messages, c: Context<HttpEnv>): AuditFilter {
+  const read = (name: string) => (c.req.query(name) ?? '').trim();
+  const [since, until] = [read('since'), read('until')];
   return {
     user: read('user'),
     by: read('by'),
     kind: read('kind'),
     repository: read('repository'),
     hook: read('hook'),
-    since: read('since'),
-    until: read('until'),
+    since,
+    until,
+    zone: since + until === '' ? '' : format.timeZone,
   };
 }
 
-/** Throws `invalid` for a kind or a time that cannot be. A time without a zone is in that of the reader, as the page shows times. */
+/** Throws a `ZodError` for an invalid kind or time. A time without a zone is in that of the reader, as the page shows times. */
 function parseSearch(
   messages: Messages,
   filter: AuditFilter,
@@ -85,7 +89,7 @@ function toInstant({ format }: Messages, time: string): string {
 
 async function showAudit({ store }: AccountPages['context'], { c, show }: PageRequest): Promise<Response> {
   const messages = readMessages(c);
-  const filter = readFilter(c);
+  const filter = readFilter(messages, c);
   const { found, next, mistake } = await findPage(messages, store, { filter, before: c.req.query('before') });
   const logins = await findLogins(
     store,
@@ -93,7 +97,14 @@ async function showAudit({ store }: AccountPages['context'], { c, show }: PageRe
   );
   const names = { logins, applications: await findApplicationNames(store, found) };
   const more = next === null ? undefined : AUDIT + formatAuditFilter(filter, { before: next });
-  const content = renderAudit(messages, { events: found, names, filter, next: more, mistake });
+  const content = renderAudit(messages, {
+    events: found,
+    names,
+    filter,
+    next: more,
+    isCut: next !== null && found.length < PAGE_SIZE,
+    mistake,
+  });
   return show({ title: messages.activity.allTitle, here: AUDIT, content }, { status: mistake ? 422 : 200 });
 }
 
@@ -113,8 +124,9 @@ async function findPage(
 }
 
 function explain(messages: Messages, error: unknown): Mistake {
-  // An address that a person has typed: a login that no person has, or what the schema refuses.
+  // The filter in the URL may be typed by hand: an unknown login, or values that the schema refuses.
   if (isFailure(error) && error.code === 'not_found') return { message: messages.explain(toSentence(error.message)) };
-  if (error instanceof Error && error.name.endsWith('ZodError')) return { message: messages.activity.wrongFilter };
+  if (error instanceof z.ZodError)
+    return { message: messages.activity.wrongFilter, field: String(error.issues[0]?.path[0]) };
   throw error;
 }

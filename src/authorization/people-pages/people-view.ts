@@ -8,6 +8,7 @@ import {
   renderDone,
   renderField,
   renderFilterFold,
+  renderGroup,
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
@@ -17,21 +18,21 @@ import type { PersonState, UserState } from '../administration/people-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
 export const PEOPLE = '/admin/users';
-/** Not below PEOPLE, where each login is a page. */
+/** Not under `PEOPLE`, where each login is a path. */
 export const PEOPLE_EXPORT = '/admin/users-export';
 
 export interface NewPersonValues {
   readonly login: string;
   readonly name: string;
   readonly email: string;
-  /** How the person gets in for the first time. */
+  /** How the person signs in for the first time. */
   readonly way: 'mail' | 'show' | 'password';
 }
 
 export interface PeopleView {
   readonly people: readonly UserState[];
   readonly filter: PeopleFilter;
-  /** The address of the next page. */
+  /** The URL of the next page. */
   readonly next: string | undefined;
   readonly csrfToken: string;
   readonly values: NewPersonValues;
@@ -45,7 +46,7 @@ export interface PeopleFilter {
   readonly state: PersonState | undefined;
 }
 
-/** The filter as a query, to stay in every address that goes on from it. */
+/** Formats the filter as a query string for the links of the page. */
 export function formatFilter({ q, state }: PeopleFilter, more: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams({ ...(q === '' ? {} : { q }), ...(state === undefined ? {} : { state }), ...more });
   return query.size === 0 ? '' : `?${query.toString()}`;
@@ -92,14 +93,14 @@ function renderNewPerson(messages: Messages, view: PeopleView): Html {
   const { setup } = messages;
   const t = messages.users;
   const { values, mistake, canMail } = view;
+  const offered = canMail ? (['mail', 'show', 'password'] as const) : (['show', 'password'] as const);
+  const ways = offered.map((way) => renderWay(messages, way, view));
   return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.create}</h2>
 <form method="post" action="${PEOPLE}" class="stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'login', label: setup.login, hint: setup.loginHint, value: values.login, autocomplete: 'off', mistake })}
 ${renderField({ name: 'name', label: setup.name, value: values.name, autocomplete: 'off', mistake })}
 ${renderField({ name: 'email', label: `${setup.email} (${setup.optional})`, hint: t.emailHint, type: 'email', value: values.email, autocomplete: 'off', isOptional: true, mistake })}
-<fieldset><legend>${t.way}</legend>
-${canMail ? renderWay(messages, 'mail', view) : ''}${renderWay(messages, 'show', view)}${renderWay(messages, 'password', view)}
-</fieldset>
+${renderGroup({ name: 'way', label: t.way, mistake }, ways)}
 ${renderField({ name: 'password', label: t.password, hint: setup.passwordHint, type: 'password', autocomplete: 'new-password', isOptional: true, mistake })}
 <button>${t.submit}</button></form></section>`;
 }

@@ -14,7 +14,7 @@ import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, hasAdministrators, hasUsers, type User } from '../accounts/user-store.ts';
 import { findApplication } from '../applications/application-store.ts';
 import { type Messages, readMessages } from '../messages/messages.ts';
-import { explainRefusal, type Flow, findAskingClientId, formatFlow, readFlow } from './flow.ts';
+import { explainRefusal, type Flow, findAskingClientId, formatFlow, readFlow, SESSION_ENDED } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
@@ -28,7 +28,7 @@ export interface UpstreamLink {
   readonly name: string;
 }
 
-/** The messages that another page asks this one to show, by the value of `done`. */
+/** The messages that other pages have this one show, by the value of `done`. */
 function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   return new Map([
     ['signed_out', signIn.ended],
@@ -37,10 +37,13 @@ function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   ]);
 }
 
-function listRefused({ signIn }: Messages): ReadonlyMap<string, RefusedForm> {
+function listRefused({ signIn }: Messages, upstream: UpstreamLink | undefined): ReadonlyMap<string, RefusedForm> {
+  const name = upstream?.name ?? '';
   return new Map([
     ['passkey_refused', { message: signIn.passkeyFailed, status: 422 }],
     ['upstream_refused', { message: signIn.upstreamFailed, status: 422 }],
+    ['upstream_unknown', { message: signIn.upstreamUnknown(name), status: 422 }],
+    ['upstream_not_fresh', { message: signIn.upstreamNotFresh(name), status: 422 }],
   ]);
 }
 
@@ -60,7 +63,7 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
     const query = new URL(c.req.url).searchParams;
     const word = query.get('done') ?? '';
     const csrfToken = context.issueFormToken(c);
-    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages).get(word);
+    const refused = readRefused(context, c, csrfToken) ?? listRefused(messages, upstream).get(word);
     const login = refused?.values?.login ?? query.get('login_hint') ?? '';
     return showSignIn(c, {
       context,
@@ -70,6 +73,7 @@ function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, ups
       login: login.slice(0, 64),
       refused,
       done: listDone(messages).get(word),
+      hasEnded: word === SESSION_ENDED,
     });
   });
 }
@@ -122,7 +126,7 @@ function addSignOut(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void 
   });
 }
 
-/** 303 to the page, which keeps where to go on, so that a reload posts nothing again. */
+/** Redirects (303) to the page with the same flow, so that a reload does not post the form again. */
 export function refuseSignIn(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -145,7 +149,7 @@ async function continueSignIn(
   return context.finishSignIn(c, { user, method: 'password', flow });
 }
 
-/** The same answer in the same time for a wrong password, an unknown login and a disabled person. */
+/** Returns undefined, after the same time, for a wrong password, an unknown login and a disabled person. */
 async function checkPassword(
   c: Context<HttpEnv>,
   { store, refusals }: SignInContext,
@@ -173,10 +177,11 @@ interface SignInShown {
   readonly login: string;
   readonly refused?: RefusedForm | undefined;
   readonly done?: string | undefined;
+  readonly hasEnded: boolean;
 }
 
 async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Response> {
-  const { context, upstream, csrfToken, flow, login, refused, done } = shown;
+  const { context, upstream, csrfToken, flow, login, refused, done, hasEnded } = shown;
   const session = await context.currentSession(c);
   const messages = readMessages(c);
   const page = renderSignInPage(messages, {
@@ -186,6 +191,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
     login,
     mistake: refused,
     done,
+    hasEnded,
     current: session && {
       login: session.user.login,
       path: flow.returnTo,
@@ -199,13 +205,13 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
 }
 
-/** The set-up link lives until there is an administrator. Accounts of other people do not end it. */
+/** Returns what the service still lacks. The set-up link works until there is an administrator, even if others have accounts. */
 async function findMissing(store: SignInContext['store']): Promise<SignInView['missing']> {
   if (await hasAdministrators(store)) return undefined;
   return (await hasUsers(store)) ? 'administrators' : 'accounts';
 }
 
-/** The name of the application that asks, so that a person knows why to sign in. The consent page shows its owner and its address. */
+/** Finds the name of the requesting application, so that the person knows why to sign in. The consent page shows its owner too. */
 async function findAskingApplication({ store }: SignInContext, flow: Flow): Promise<string | undefined> {
   const clientId = findAskingClientId(flow);
   const application = clientId === undefined ? undefined : await findApplication(store, clientId);

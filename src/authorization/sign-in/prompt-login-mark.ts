@@ -1,12 +1,14 @@
 /**
- * Marks every authorization request that is sent to the sign-in page, so that it asks for a new sign-in once. Without the mark,
- * one with `prompt=login` would send its person to sign in for ever. The mark has the time at which the request was sent there.
- * It is good for this very request, in the browser that was sent, once, and for an hour: the mark of another browser, or an
- * older one, skips no sign-in.
+ * Marks every authorization request that is sent to the sign-in page, so that it asks for a new sign-in only once. Without the
+ * mark, a request with `prompt=login` would ask its person to sign in forever. The mark has the time at which the request was
+ * sent there, and the session that was not enough. It is valid only for the same request in the same browser, until the client
+ * has its answer, and for an hour at most.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
+import type { StoredSession } from '../accounts/session-store.ts';
 import { formToken } from './cookies.ts';
 import type { SignInContext } from './sign-in-context.ts';
 
@@ -16,38 +18,66 @@ type MarkDependencies = Pick<SignInContext, 'cipher' | 'world' | 'cookies'>;
 const MARK_COOKIE = 'again';
 const LIFETIME_SECONDS = 3600;
 
-/** `request`: all of the request, spelt the same each time. */
+interface Mark {
+  readonly atMs: number;
+  /** Undefined if the person was not signed in. */
+  readonly sessionId: string | undefined;
+}
+
+/** Returns the mark and sets its cookie. `request`: the whole request, which must be formatted in the same way each time. */
 export function markRequest(
   { cipher, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,
-  request: string,
+  { request, sessionId }: { readonly request: string; readonly sessionId: string | undefined },
 ): string {
   const browser = cookies.read(c, MARK_COOKIE) ?? Buffer.from(world.randomBytes(24)).toString('base64url');
   cookies.write(c, MARK_COOKIE, { value: browser, maxAgeSeconds: LIFETIME_SECONDS });
-  return Buffer.from(cipher.encrypt(String(world.nowMs()), markAssociatedData(request, browser))).toString('base64url');
+  const content: Mark = { atMs: world.nowMs(), sessionId };
+  return Buffer.from(cipher.encrypt(JSON.stringify(content), markAssociatedData(request, browser))).toString(
+    'base64url',
+  );
 }
 
-/** Reads when the person was sent to sign in; undefined unless the mark is for this request and browser, and recent. */
-export function readMark(
+interface MarkedRequest {
+  readonly request: string;
+  readonly mark: string | undefined;
+  readonly session: StoredSession;
+}
+
+/**
+ * Whether the person has signed in since the request was marked, in this browser and within an hour. The session must be another
+ * one than the marked one. Its sign-in must be recent too: at a provider, it may have been long before. `MAX_SKEW_MS` allows for
+ * the clocks of other machines and of the provider.
+ */
+export function hasSignedInSince(
+  dependencies: MarkDependencies,
+  c: Context<HttpEnv>,
+  { session, ...marked }: MarkedRequest,
+): boolean {
+  const mark = readMark(dependencies, c, marked);
+  return mark !== undefined && session.id !== mark.sessionId && session.authTimeMs >= mark.atMs - MAX_SKEW_MS;
+}
+
+/** Returns undefined unless the mark is for this request and this browser, and at most an hour old. */
+function readMark(
   { cipher, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,
-  { request, mark }: { readonly request: string; readonly mark: string | undefined },
-): number | undefined {
+  { request, mark }: Omit<MarkedRequest, 'session'>,
+): Mark | undefined {
   const browser = cookies.read(c, MARK_COOKIE);
   if (mark === undefined || browser === undefined) return undefined;
   try {
-    const markedAtMs = Number(
-      cipher.decrypt(Buffer.from(mark, 'base64url'), markAssociatedData(request, browser)).toString(),
-    );
-    return Math.abs(world.nowMs() - markedAtMs) <= LIFETIME_SECONDS * 1000 ? markedAtMs : undefined;
+    const text = cipher.decrypt(Buffer.from(mark, 'base64url'), markAssociatedData(request, browser)).toString();
+    const content = JSON.parse(text) as Mark;
+    return Math.abs(world.nowMs() - content.atMs) <= LIFETIME_SECONDS * 1000 ? content : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The person has signed in: the mark is spent. */
+/** Ends the mark when the client gets its answer: the same request then needs a new sign-in. Until then, its page can be reloaded. */
 export function spendMark({ cookies }: MarkDependencies, c: Context<HttpEnv>): void {
-  cookies.drop(c, MARK_COOKIE);
+  if (cookies.read(c, MARK_COOKIE) !== undefined) cookies.drop(c, MARK_COOKIE);
 }
 
 function markAssociatedData(request: string, browser: string): string {

@@ -16,6 +16,14 @@ test('the sign-in page of a service without accounts says how the first one is m
   assert.doesNotMatch((await createFormClient(service.url).get('/sign-in')).body, /No account exists yet/);
 });
 
+test('a refusal in Chinese ends with one full stop', async (t) => {
+  const service = await servePages(t);
+  const client = createFormClient(service.url, new Map(), { 'accept-language': 'zh-CN' });
+  const { status, body } = await client.get('/setup?token=x');
+  assert.equal(status, 403);
+  assert.match(body, /请重启服务以获取新链接。<\/p>/);
+});
+
 test('the set-up link works once, while no administrator exists', async (t) => {
   const service = await servePages(t);
   const { search } = new URL((await createSetupLink(service.signIn.context))!);

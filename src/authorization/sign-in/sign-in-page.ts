@@ -15,7 +15,7 @@ import { passkeyScript } from './passkey-script.ts';
 
 interface CurrentSession {
   readonly login: string;
-  /** Where the sign-in leads. */
+  /** The path to open after the sign-in. */
   readonly path: string;
   /** Why the page that the sign-in leads to does not accept this session. */
   readonly refusal: ReturnType<typeof explainRefusal>;
@@ -23,18 +23,20 @@ interface CurrentSession {
 
 export interface SignInView {
   readonly csrfToken: string;
-  /** Hidden fields that come back with every form of the page: where to go on. */
+  /** Hidden fields of every form of the page: the flow to continue. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
-  /** The name of the application that asks, on the way to its consent page. */
+  /** The name of the application, if the sign-in leads to its consent page. */
   readonly application?: string | undefined;
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
-  /** The person is signed in already. */
+  /** Whether a form was sent after its session had ended. */
+  readonly hasEnded: boolean;
+  /** Present if the person is signed in already. */
   readonly current?: CurrentSession | undefined;
   readonly canUsePasskeys: boolean;
   readonly canMail: boolean;
-  /** What the service has none of yet; undefined once an administrator exists. */
+  /** What the service still lacks; undefined once an administrator exists. */
   readonly missing: 'accounts' | 'administrators' | undefined;
   /** Name of the upstream provider and where its sign-in starts. */
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
@@ -44,11 +46,11 @@ export function renderSignInPage(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
-${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
+${view.application === undefined ? '' : html`<p class="soft">${t.asks(view.application)}</p>`}${view.missing === undefined ? '' : html`<p class="notice">${t.missing[view.missing]}</p>`}${renderDone(view.done)}${view.hasEnded ? html`<p class="notice warn" role="status">${t.sessionEnded}</p>` : ''}${renderMistake(messages, view.mistake, { login: t.login, password: t.password })}${view.current ? renderCurrent(messages, view.current, view.application) : ''}
 <form method="post" action="/sign-in" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
-${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
-${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
+${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake, mistake: view.mistake })}
+${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake, mistake: view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
 ${view.missing === 'accounts' ? '' : renderForgotten(messages, view.canMail)}
@@ -62,7 +64,7 @@ ${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
   });
 }
 
-/** Shows the way to a new password. Without mail an administrator makes the link, and the page says that. */
+/** Links to the form for a forgotten password; without mail, explains that an administrator can make a link. */
 function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
   if (!canMail) return html`<p class="small soft">${forgot.withoutMail}</p>`;
   return html`<p class="small"><a href="/forgot-password">${forgot.link}</a></p>`;
@@ -78,7 +80,7 @@ function renderCurrent(messages: Messages, current: CurrentSession, application:
   return html`<p class="notice">${t.current(login)} <a href="${current.path}">${t.goOn}</a></p>`;
 }
 
-/** The passkey form is hidden until the script finds that the browser can do it. */
+/** The passkey form is hidden until the script finds that the browser supports passkeys. */
 function renderOtherWays(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   return html`<div class="stack" data-other-ways${view.upstream ? '' : html` hidden`}>
@@ -101,7 +103,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 export interface SecondStepView {
   readonly csrfToken: string;
   readonly hidden: Readonly<Record<string, string | undefined>>;
-  /** The sign-in page, with where to go on. */
+  /** The path of the sign-in page, with the flow. */
   readonly backPath: string;
   readonly mistake?: Mistake | undefined;
 }
@@ -114,7 +116,7 @@ ${renderMistake(messages, view.mistake, { code: t.code })}
 <p class="soft">${t.lead}</p>
 <form method="post" action="/sign-in/second-step" class="stack">
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
-${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake })}
+${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake, mistake: view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
 <p class="small"><a href="${view.backPath}">${messages.back}</a></p>

@@ -1,15 +1,16 @@
 /** Serves the sign-in at an upstream OpenID provider, its callback, and accounts that it creates. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure, isFailure } from '../../errors.ts';
+import { Failure, type FailureCode, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { refuseHead } from '../../pages/page-routes.ts';
+import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 import { addWayInOnce, refuseMoreWaysIn } from '../accounts/access-store.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
-import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
-import { isReadableName } from '../accounts/login.ts';
+import { emailKey, isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
+import { toLogin, toName } from '../accounts/login.ts';
 import { issueOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import { isSameText } from '../accounts/secret-text.ts';
 import { challengeSubjects } from '../accounts/sign-in-throttle.ts';
@@ -24,32 +25,42 @@ import { formToken } from './cookies.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
-import type { AuthenticatedPerson, UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
+import {
+  type AuthenticatedPerson,
+  computeAuthTime,
+  type UpstreamPerson,
+  type UpstreamProof,
+  type UpstreamProvider,
+} from './upstream.ts';
 
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
 
-/** A sign-in under way at the provider. Its one-time token is the `state`, valid only in the browser that began. */
+/** A sign-in in progress at the provider. Its one-time token is the `state`, valid only in the browser that began. */
 interface UpstreamAttempt extends UpstreamProof {
   readonly returnTo: string;
-  /** The fields with which a refused attempt leads back to the sign-in page; absent for a link. */
+  /** The hidden fields with which a refused attempt returns to the sign-in page; absent for a link. */
   readonly hidden?: Flow['hidden'] | undefined;
   readonly browser: string;
   /** The signed-in person who links the account; absent for a sign-in. */
   readonly linkUserId?: string | undefined;
 }
 
-/** Returns the address to send the browser to, and sets the cookie that its way back needs. */
+/** Returns the URL to which the browser is sent, and sets the cookie that the callback needs. */
 export async function beginUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  attempt: { readonly provider: UpstreamProvider } & Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'>,
+  attempt: Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'> & {
+    readonly provider: UpstreamProvider;
+    /** Whether the person must sign in at the provider even if they are signed in there. */
+    readonly isFresh: boolean;
+  },
 ): Promise<URL> {
-  const { provider, ...where } = attempt;
-  // One cookie for all attempts of a browser: a second tab, or a page that leads here, ends no sign-in under way.
+  const { provider, isFresh, ...where } = attempt;
+  // One cookie for all attempts of a browser, so that a second tab, or a link to this page, ends no sign-in in progress.
   const known = context.cookies.read(c, 'upstream');
   const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
-  const proof = provider.createProof(context.world);
+  const proof = provider.createProof(context.world, isFresh);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
   const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
@@ -72,8 +83,8 @@ async function goToProvider(
 ): Promise<Response> {
   const subjects = challengeSubjects('upstream', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-  const { returnTo, hidden } = readFlow(context.cipher, new URL(c.req.url).searchParams);
-  const url = await beginUpstream(c, context, { provider, returnTo, hidden });
+  const { returnTo, hidden, again } = readFlow(context.cipher, new URL(c.req.url).searchParams);
+  const url = await beginUpstream(c, context, { provider, returnTo, hidden, isFresh: again !== undefined });
   return c.redirect(url.href, 303);
 }
 
@@ -87,7 +98,7 @@ async function finishUpstream(
   const state = searchParams.get('state') ?? '';
   const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
   const cookie = context.cookies.read(c, 'upstream');
-  // Otherwise an attacker could complete their own sign-in in a victim's browser.
+  // Without this check, an attacker could complete the attacker's sign-in in a victim's browser (login CSRF).
   if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
     throw new Failure('forbidden', messages.secondStep.tooLate);
   try {
@@ -97,17 +108,17 @@ async function finishUpstream(
       state,
     });
     return attempt.linkUserId === undefined
-      ? await signInUpstream(c, context, { provider, person, address, returnTo: attempt.returnTo })
+      ? await signInUpstream(c, context, { provider, person, address, attempt })
       : await link(c, context, { provider, person, address, userId: attempt.linkUserId });
   } catch (error) {
-    return refuse(c, context, { error, attempt });
+    return leadBack(c, context, { error, attempt });
   }
 }
 
 interface Arrival<Person> {
   readonly provider: UpstreamProvider;
   readonly person: Person;
-  /** The address of the browser. */
+  /** The IP address of the browser. */
   readonly address: string;
 }
 
@@ -121,44 +132,59 @@ async function readProfile(c: Context<HttpEnv>, authenticated: AuthenticatedPers
 async function signInUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { provider, person, address, returnTo }: Arrival<AuthenticatedPerson> & { readonly returnTo: string },
+  { provider, person, address, attempt }: Arrival<AuthenticatedPerson> & { readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
-  const messages = readMessages(c);
-  const { issuer, signUp, name } = provider.config;
+  const { issuer, signUp } = provider.config;
+  const authTimeMs = computeAuthTime(context.world, person);
+  // Allows a minute for the difference of the provider's clock and those of our machines.
+  if (authTimeMs < (attempt.freshSinceMs ?? 0) - MAX_SKEW_MS) throw refuse('forbidden', 'upstream_not_fresh');
   const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
-  if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
+  if (known === undefined && signUp === 'closed') throw refuse('not_found', 'upstream_unknown');
   const user =
     known ?? (await createUpstreamAccount(context, { provider, person: await readProfile(c, person), address }));
-  if (user.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
+  if (user.disabledAtMs !== null) throw refuse('forbidden', 'upstream_refused');
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
-  const response = await context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
-  // The session comes first: while the provider takes its time to answer, the account may be unlinked.
-  if (known?.isEmailVerified === false) await tryConfirmEmail(c, context, { user: known, person });
+  const response = await context.finishSignIn(c, { user, method: 'upstream', authTimeMs, flow: attempt });
+  // Create the session first: the provider may take long to answer, and the account may be unlinked meanwhile.
+  if (known !== undefined && known.email !== null && !known.isEmailVerified)
+    await tryConfirmEmail(c, context, { provider, address, user: known, readPerson: () => readProfile(c, person) });
   return response;
 }
 
-/** The person is signed in by now, whether this fails or not. The next sign-in tries it again. */
+interface Confirmation {
+  readonly provider: UpstreamProvider;
+  readonly address: string;
+  readonly user: User;
+  readonly readPerson: () => Promise<UpstreamPerson>;
+}
+
+/** Never throws: the person has signed in or linked the account already, and the next sign-in tries again. */
 async function tryConfirmEmail(
   c: Context<HttpEnv>,
   context: SignInContext,
-  { user, person }: { readonly user: User; readonly person: AuthenticatedPerson },
+  { readPerson, ...confirmation }: Confirmation,
 ): Promise<void> {
   try {
-    await confirmEmail(context, user, await readProfile(c, person));
+    await confirmEmail(context, { ...confirmation, person: await readPerson() });
   } catch (error) {
     c.get('log').warn({ err: error }, 'Cannot verify the address of a person at the upstream provider');
   }
 }
 
-/** The provider has verified the address that the person has here too, or the person has none yet. */
-async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
+/** Sets the address as verified if the provider has verified the person's address here, or if the person has none. */
+async function confirmEmail(
+  { store, world }: SignInContext,
+  { provider, person: { email }, address, user }: Arrival<UpstreamPerson> & Pick<Confirmation, 'user'>,
+): Promise<void> {
   if (email === undefined) return;
-  if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
+  if (user.email !== null && emailKey(user.email) !== emailKey(email)) return;
   const { id: userId, email: seenEmail, credentialGeneration } = user;
-  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements: [] });
+  const details = { what: 'email', by: provider.config.issuer };
+  const statements = [auditStatement({ kind: 'user_changed', userId, address, details }, world.nowMs())];
+  await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements });
 }
 
-/** A first visit makes an account, under the login there or the nearest that is free. */
+/** Creates an account at the first sign-in, with the login of the provider or a similar one that is free. */
 async function createUpstreamAccount(context: SignInContext, arrival: Arrival<UpstreamPerson>): Promise<User> {
   const { provider, person } = arrival;
   const wanted = chooseLogin(person, provider);
@@ -166,26 +192,26 @@ async function createUpstreamAccount(context: SignInContext, arrival: Arrival<Up
     try {
       return await makeUser(context, { ...arrival, login: varyLogin(context.world, wanted, attempt) });
     } catch (error) {
-      // Two first visits at once: the other one made the account.
+      // Of two concurrent first sign-ins, the other one created the account.
       const known = await findUserOfUpstreamAccount(context.store, provider.config.issuer, person.subject);
       if (known !== undefined) return known;
       if (!isFailure(error) || error.code !== 'conflict') throw error;
     }
   }
-  throw new Failure('conflict', 'Cannot create the account: too many have this login');
+  throw new Failure('conflict', 'Cannot create the account: too many accounts have this login');
 }
 
 const NUMBERED_TRIES = 5;
 const MAX_LOGIN_TRIES = 10;
 
-/** The first of the person's names with letters for a login. Throws `unavailable` if there may be one that could not be read. */
+/** Makes a login of the first usable name. Throws `unavailable` without one if the profile could not be read. */
 function chooseLogin({ login, email, name, profileError }: UpstreamPerson, { config }: UpstreamProvider): string {
   const found = [login, email, name].map((text) => toLogin(text ?? '')).find((text) => text !== '');
   if (found !== undefined || profileError === undefined) return found ?? 'user';
   throw new Failure('unavailable', `${config.name} does not answer at the moment`, {}, { cause: profileError });
 }
 
-/** The login itself, then with small numbers, then with random digits: of a common one, all small numbers may be taken. */
+/** Tries the login itself, then small numbers, then random digits: for a common login, all small numbers may be taken. */
 function varyLogin(world: World, login: string, attempt: number): string {
   if (attempt === 1) return login;
   const suffix = attempt <= NUMBERED_TRIES ? attempt : Buffer.from(world.randomBytes(4)).toString('hex');
@@ -199,7 +225,7 @@ async function makeUser(
   const { issuer } = provider.config;
   const nowMs = world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  // An address that is verified for one account here is not given to another.
+  // An address that is verified for another account here is left out.
   const isTaken = person.email !== undefined && (await isVerifiedEmailTaken(store, person.email));
   const email = isTaken ? null : (person.email ?? null);
   const profile = { name: toName(person.name ?? '', login), email, isEmailVerified: email !== null };
@@ -207,30 +233,6 @@ async function makeUser(
     linkNewUserStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
     auditStatement({ kind: 'user_created', userId, address, details: { by: issuer } }, nowMs),
   ]);
-}
-
-/** Returns the part of a name that is shown, or the login. */
-export function toName(text: string, login: string): string {
-  // The cut may be within a character of two units.
-  const name = text
-    .trim()
-    .slice(0, 100)
-    .replace(/[\ud800-\udbff]$/, '')
-    .toWellFormed();
-  return isReadableName(name) ? name : login;
-}
-
-/** The letters of a name that a login can have, without the domain of an address; empty if it has no such letters. */
-export function toLogin(text: string): string {
-  // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
-  const letters = text
-    .slice(0, 200)
-    .replace(/(?<=.)@.*/s, '')
-    .normalize('NFKD')
-    .replace(/[^A-Za-z0-9._-]/g, '')
-    .replace(/\.{2,}/g, '.')
-    .slice(0, 60);
-  return letters.replace(/^[._-]+|[._-]+$/g, '');
 }
 
 async function link(
@@ -254,21 +256,41 @@ async function link(
   });
   if (outcome === 'full') throw refuseMoreWaysIn();
   if (outcome === 'refused') throw new Failure('conflict', messages.signIn.upstreamTaken(name));
+  const { user } = session;
+  if (!user.isEmailVerified)
+    await tryConfirmEmail(c, context, { provider, address, user, readPerson: () => Promise.resolve(person) });
   return c.redirect('/account/security?done=linked', 303);
 }
 
-/** A refusal by the provider leads back to the sign-in page; everything else is shown for what it is. */
-async function refuse(
+/** The values of `done` for which the sign-in page explains a refusal (password-routes.ts). */
+type Refusal = 'upstream_refused' | 'upstream_unknown' | 'upstream_not_fresh';
+
+function refuse(code: FailureCode, done: Refusal): Failure {
+  return new Failure(code, 'Cannot sign in a person of the upstream provider', { done });
+}
+
+/** Redirects to the page where the person began if it can explain the refusal; otherwise throws the error again. */
+async function leadBack(
   c: Context<HttpEnv>,
   context: SignInContext,
   { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
-  // A person who links an account is signed in already.
-  if (attempt.linkUserId === undefined) await recordRefusal(c, context, error);
-  if (!isFailure(error) || error.cause === undefined) throw error;
-  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  // Linking an account is not a sign-in.
+  const isLink = attempt.linkUserId !== undefined;
+  if (!isLink) await recordRefusal(c, context, error);
+  const done = findRefusal(c, error);
+  if (done === undefined) throw error;
+  if (isLink) return c.redirect(`${attempt.returnTo}?done=not_linked`, 303);
   const { hidden = { return_to: attempt.returnTo } } = attempt;
-  return c.redirect(`/sign-in${formatFlow({ hidden }, { done: 'upstream_refused' })}`, 303);
+  return c.redirect(`/sign-in${formatFlow({ hidden }, { done })}`, 303);
+}
+
+/** Finds the explanation. Refusals and failures of the provider have a cause, which is only logged. */
+function findRefusal(c: Context<HttpEnv>, error: unknown): Refusal | undefined {
+  if (!isFailure(error)) return undefined;
+  if (error.cause === undefined) return error.details.done as Refusal | undefined;
+  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  return 'upstream_refused';
 }
 
 async function recordRefusal(c: Context<HttpEnv>, context: SignInContext, error: unknown): Promise<void> {

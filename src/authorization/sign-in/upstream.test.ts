@@ -4,6 +4,7 @@ import type { Configuration } from 'oidc-provider';
 import { createFormClient } from '../../../test/support/network/form-client.ts';
 import { addUser, openAs, PASSWORD, type PageService } from '../../../test/support/pages/page-service.ts';
 import {
+  beginLink,
   linkAccount,
   passProvider,
   startWithProvider,
@@ -12,25 +13,28 @@ import {
 import type { Store } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
 import { verifyEmailOnce } from '../accounts/email-store.ts';
-import { createUser, findUserByLogin } from '../accounts/user-store.ts';
+import { createUser, disableUserStatement, findUserByLogin } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { createSetupLink } from './setup-routes.ts';
-import { toLogin, toName } from './upstream-routes.ts';
 
 const SECURITY = '/account/security';
+/** Where the account of the provider leads that is linked to no one. */
+const UNKNOWN = '/sign-in?done=upstream_unknown';
 
 function createFormer({ store, world }: PageService, login: string) {
   return createUser(store, world, { login, name: login, email: null, isAdmin: false, passwordHash: null });
 }
 
-test('an account of the provider that is not linked is refused unless sign-up is open', async (t) => {
+test('an account of the provider that is not linked leads back to the sign-in page unless sign-up is open', async (t) => {
   const service = await startWithProvider(t, 'closed');
   await addUser(service, 'grace');
   const client = createFormClient(service.url);
   assert.match((await client.get('/sign-in')).body, /Sign in with Company/);
-  const { answer } = await visitProvider(service, client, 'grace');
-  assert.equal(answer.status, 404);
-  assert.match(answer.body, /This Company account is not linked to an account here/);
+  const { answer } = await visitProvider(service, client, 'grace', '/sign-in/upstream?return_to=%2Faccount');
+  assert.deepEqual([answer.status, answer.location], [303, '/sign-in?return_to=%2Faccount&done=upstream_unknown']);
+  const page = await client.get(answer.location!);
+  assert.match(page.body, /This Company account is not linked to an account here/);
+  assert.match(page.body, /name="return_to" value="\/account"/, 'another way leads on');
   assert.equal((await client.get('/account')).status, 303);
   const [refused] = await listEvents(service.store, { limit: 1 });
   assert.deepEqual(
@@ -63,7 +67,12 @@ test('a sign-in of a person whose address is verified asks the provider for no u
     accountId: id,
     claims: (use) => {
       if (use === 'userinfo') calls += 1;
-      return { sub: id, preferred_username: id, email: `${id}@company.example`, email_verified: id !== 'unverified' };
+      return {
+        sub: id,
+        preferred_username: id,
+        email: `${id}@company.example`,
+        email_verified: !id.startsWith('unverified'),
+      };
     },
   });
   const service = await startWithProvider(t, 'open', { provider: { findAccount } });
@@ -74,10 +83,13 @@ test('a sign-in of a person whose address is verified asks the provider for no u
     return calls - before;
   };
   assert.deepEqual([await visit('grace'), await visit('grace')], [1, 0]);
-  assert.deepEqual([await visit('unverified'), await visit('unverified')], [1, 1], 'it may be verified by now');
+  assert.deepEqual([await visit('unverified'), await visit('unverified')], [1, 0], 'there is no address to verify');
+  await addUser(service, 'ada');
+  await linkAccount(service, await openAs(service, 'ada'), 'unverified-too');
+  assert.deepEqual([await visit('unverified-too'), await visit('unverified-too')], [1, 1], 'it may be verified by now');
   const closed = await startWithProvider(t, 'closed', { provider: { findAccount } });
   const before = calls;
-  assert.equal((await visitProvider(closed, createFormClient(closed.url), 'stranger')).answer.status, 404);
+  assert.equal((await visitProvider(closed, createFormClient(closed.url), 'stranger')).answer.location, UNKNOWN);
   assert.equal(calls, before);
 });
 
@@ -117,18 +129,18 @@ test('without a userinfo a linked person signs in, and a first visit makes no ac
   assert.equal(await findUserByLogin(service.store, 'user'), undefined);
 });
 
-/** The first address that is verified fails. */
+/** The first two addresses that are verified fail. */
 function failToVerify(store: Store): Store {
-  let isBroken = true;
+  let failures = 2;
   const call: Store['call'] = async (procedure, input) => {
-    if (!isBroken || procedure.name !== verifyEmailOnce.name) return await store.call(procedure, input);
-    isBroken = false;
+    if (failures === 0 || procedure.name !== verifyEmailOnce.name) return await store.call(procedure, input);
+    failures -= 1;
     throw new Error('the database is away');
   };
   return { ...store, call };
 }
 
-test('a person whose address could not be verified after the sign-in is signed in, and verified at the next one', async (t) => {
+test('a person whose address could not be verified after the link and the sign-in is verified at the next sign-in', async (t) => {
   const claims = (sub: string) => ({ sub, email: `${sub}@example.org`, email_verified: true });
   const findAccount: Configuration['findAccount'] = (_, id) => ({ accountId: id, claims: () => claims(id) });
   const service = await startWithProvider(t, 'closed', { provider: { findAccount }, wrapStore: failToVerify });
@@ -146,6 +158,40 @@ test('a person whose address could not be verified after the sign-in is signed i
   assert.equal((await findUserByLogin(service.store, 'ada'))?.isEmailVerified, true);
 });
 
+test('a disabled person of the provider is led back to the sign-in page', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  await visitProvider(service, createFormClient(service.url), 'grace');
+  const grace = await findUserByLogin(service.store, 'grace');
+  await service.store.writeAll([disableUserStatement(grace!.id, service.world.nowMs())]);
+  const { answer } = await visitProvider(service, createFormClient(service.url), 'grace');
+  assert.equal(answer.location, '/sign-in?done=upstream_refused');
+});
+
+test('an address that its person removed does not come back at the next sign-in', async (t) => {
+  const service = await startWithProvider(t, 'open');
+  const client = createFormClient(service.url);
+  await visitProvider(service, client, 'grace');
+  const name = (await findUserByLogin(service.store, 'grace'))!.name;
+  assert.equal((await client.submit('/account', '/account', { name, email: '' })).location, '/account?done=saved');
+  await visitProvider(service, createFormClient(service.url), 'grace');
+  assert.equal((await findUserByLogin(service.store, 'grace'))?.email, null);
+});
+
+test('a person without an address gets that of the provider with the link, and the audit log has it', async (t) => {
+  const service = await startWithProvider(t, 'closed');
+  const { store } = service;
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const { name } = (await findUserByLogin(store, 'ada'))!;
+  await client.submit('/account', '/account', { name, email: '' });
+  await linkAccount(service, client, 'ada');
+  const ada = await findUserByLogin(store, 'ada');
+  assert.deepEqual([ada?.email, ada?.isEmailVerified], ['ada@company.example', true]);
+  const [changed] = (await listEvents(store, { limit: 9 })).filter(({ kind }) => kind === 'user_changed');
+  const issuer = service.signIn.context.upstream?.config.issuer;
+  assert.deepEqual([changed?.address, changed?.details], ['127.0.0.1', { what: 'email', by: issuer }]);
+});
+
 test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
   const service = await startWithProvider(t, 'closed');
   await addUser(service, 'ada');
@@ -157,7 +203,7 @@ test('a signed-in person links the account, signs in with it, and unlinks it', a
   assert.equal((await visitProvider(service, other, 'ada.k')).answer.location, '/');
   assert.match((await other.get('/account')).body, /<dd>ada<\/dd>/);
   assert.equal((await client.submit(SECURITY, `${SECURITY}/upstream/unlink`, {})).status, 303);
-  assert.equal((await visitProvider(service, createFormClient(service.url), 'ada.k')).answer.status, 404);
+  assert.equal((await visitProvider(service, createFormClient(service.url), 'ada.k')).answer.location, UNKNOWN);
 });
 
 test('a link that is refused is no refused sign-in', async (t) => {
@@ -169,6 +215,17 @@ test('a link that is refused is no refused sign-in', async (t) => {
   assert.equal(refused.status, 409, 'the account is linked with another person');
   const kinds = (await listEvents(service.store, { limit: 9 })).map(({ kind }) => kind);
   assert.deepEqual(kinds.sort(), ['sign_in', 'sign_in', 'upstream_linked']);
+});
+
+test('a person who cancels a link at the provider is led back to the page with the link', async (t) => {
+  const service = await startWithProvider(t, 'closed');
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const { origin, searchParams } = new URL(await beginLink(client));
+  const answer = { error: 'access_denied', state: searchParams.get('state') ?? '', iss: origin };
+  const back = await client.get(`/sign-in/upstream/callback?${new URLSearchParams(answer).toString()}`);
+  assert.equal(back.location, `${SECURITY}?done=not_linked`);
+  assert.match((await client.get(back.location!)).body, /The account is not linked\./);
 });
 
 test('the way back is good once, and only in the browser that began', async (t) => {
@@ -251,32 +308,4 @@ test('a forged answer of the provider leads back to the sign-in page', async (t)
   );
   assert.equal(answer.location, `/sign-in?${query}&done=upstream_refused`);
   assert.match((await client.get(answer.location!)).body, /did not let you in/);
-});
-
-test('a name becomes a login by the letters that a login can have', () => {
-  const cases = [
-    ['Ada Lovelace', 'AdaLovelace'],
-    ['ada@example.org', 'ada'],
-    ['@ada@example.org', 'ada'],
-    ['Zoë', 'Zoe'],
-    ['..a..b..', 'a.b'],
-    ['李', ''],
-    ['李@example.org', ''],
-  ];
-  for (const [name, login] of cases) assert.equal(toLogin(name!), login);
-});
-
-test('toName() cuts a name between characters', () => {
-  const long = 'a'.repeat(99);
-  assert.equal(toName(`${long}\u{1f600}`, 'ada'), long);
-  assert.equal(toName(` ${'\u{1f600}'.repeat(60)}`, 'ada'), '\u{1f600}'.repeat(50));
-  assert.equal(toName('Ada\u202e', 'ada'), 'ada');
-});
-
-test('toLogin() takes no longer for a name that is endless', () => {
-  const start = process.cpuUsage();
-  assert.equal(toLogin(`ada${'\u0301\u0316'.repeat(100_000)}`), 'ada');
-  const { user } = process.cpuUsage(start);
-  // Linear work takes a few milliseconds, quadratic work more than ten seconds.
-  assert.ok(user < 1_000_000, `${user} µs`);
 });

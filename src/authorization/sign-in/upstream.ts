@@ -1,5 +1,5 @@
 /**
- * Speaks with the upstream OpenID provider: code flow, PKCE, state, nonce. An upstream account signs in a person here
+ * Connects to the upstream OpenID provider as its client: code flow, PKCE, state, nonce. An upstream account signs in a person here
  * only by its stored link, never by email: the address may not belong to the account.
  */
 import {
@@ -16,7 +16,7 @@ import type { World } from '../../world.ts';
 import { isEmail } from '../accounts/email-store.ts';
 
 export interface UpstreamConfig {
-  /** Its name on pages. */
+  /** The name of the provider on pages. */
   readonly name: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -30,40 +30,55 @@ export interface UpstreamConfig {
 export interface UpstreamProof {
   readonly codeVerifier: string;
   readonly nonce: string;
+  /** The sign-in at the provider must be later than this time; undefined if an earlier one is enough. */
+  readonly freshSinceMs?: number | undefined;
 }
 
-/** A person whom the provider has let in. */
+/** A person whom the provider has authenticated. */
 export interface AuthenticatedPerson {
   readonly subject: string;
-  /** Asks the provider for what the identity token leaves out, which may take 10 s. Never throws. */
+  /** When the person signed in at the provider (`auth_time`); undefined if the provider does not report it. */
+  readonly authTimeMs: number | undefined;
+  /** Requests from the provider what the identity token leaves out, which may take 10 s. Never throws. */
   readProfile(): Promise<UpstreamPerson>;
 }
 
-/** Who the provider says it is. */
+/** The person as the provider describes them. */
 export interface UpstreamPerson {
   readonly subject: string;
   readonly login: string | undefined;
   readonly name: string | undefined;
   /** The address, if the provider has verified it. */
   readonly email: string | undefined;
-  /** Why the userinfo of the provider could not be read; then only what the identity token says is known. */
+  /** Why the userinfo of the provider could not be read; then the other fields have only what the identity token has. */
   readonly profileError?: unknown;
 }
 
 export interface UpstreamProvider {
   readonly config: UpstreamConfig;
-  createProof(world: World): UpstreamProof;
-  /** Where to send the browser. Throws `unavailable` when the provider does not answer. */
+  /** `isFresh`: the provider must ask the person to sign in even if they are signed in there. */
+  createProof(world: World, isFresh: boolean): UpstreamProof;
+  /** Returns the URL to which the browser is sent. Throws `unavailable` if the provider does not answer. */
   createAuthorizationUrl(proof: UpstreamProof, request: { redirectUri: string; state: string }): Promise<URL>;
-  /** Throws `forbidden` for an answer that does not hold. */
+  /** Throws `forbidden` for an answer that is not valid. */
   authenticate(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<AuthenticatedPerson>;
 }
+
+/**
+ * The `max_age` of every request, with which the identity token has `auth_time` (OpenID Connect Core §2). A session ends 14 days
+ * after that time, so with 13 days it lasts for at least a day.
+ */
+const MAX_AUTH_AGE_MS = 13 * 86_400_000;
 
 export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider {
   const configure = createDiscovery(config);
   return {
     config,
-    createProof: (world) => ({ codeVerifier: randomText(world), nonce: randomText(world) }),
+    createProof: (world, isFresh) => ({
+      codeVerifier: randomText(world),
+      nonce: randomText(world),
+      freshSinceMs: isFresh ? world.nowMs() : undefined,
+    }),
     async createAuthorizationUrl(proof, { redirectUri, state }) {
       return buildAuthorizationUrl(await configure(), {
         redirect_uri: redirectUri,
@@ -72,6 +87,9 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
         nonce: proof.nonce,
         code_challenge: await calculatePKCECodeChallenge(proof.codeVerifier),
         code_challenge_method: 'S256',
+        ...(proof.freshSinceMs === undefined
+          ? { max_age: String(MAX_AUTH_AGE_MS / 1000) }
+          : { max_age: '0', prompt: 'login' }),
       });
     },
     async authenticate(proof, { url, state }) {
@@ -83,9 +101,10 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
           expectedState: state,
           idTokenExpected: true,
         });
-        const person = toPerson(tokens.claims() ?? {});
+        const claims = tokens.claims() ?? {};
+        const person = toPerson(claims);
         const readProfile = () => completePerson(configuration, person, tokens.access_token);
-        return { subject: person.subject, readProfile };
+        return { subject: person.subject, authTimeMs: readAuthTime(claims), readProfile };
       } catch (cause) {
         throw new Failure('forbidden', `${config.name} did not let you in`, {}, { cause });
       }
@@ -97,7 +116,7 @@ function randomText(world: World): string {
   return Buffer.from(world.randomBytes(32)).toString('base64url');
 }
 
-/** Asks for the provider's metadata when first needed, and again after it failed. */
+/** Fetches the provider's metadata when it is first needed, and again after a failure. */
 function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
   const isPlain = config.issuer.startsWith('http:');
   let known: Promise<Configuration> | undefined;
@@ -117,8 +136,8 @@ function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
 
 /**
  * Fills in what the identity token leaves out: in the code flow, a provider answers `profile` and `email` at its userinfo
- * endpoint (OpenID Connect Core §5.4). An address counts only beside its own `email_verified`. A failure keeps no one out who
- * has an account here.
+ * endpoint (OpenID Connect Core §5.4). An address counts only with `email_verified` from the same source. A failure does not keep
+ * out a person who has an account here.
  */
 async function completePerson(
   configuration: Configuration,
@@ -136,6 +155,20 @@ async function completePerson(
   }
 }
 
+/**
+ * Returns when the person signed in at the provider. If the provider does not report it, although the request had `max_age`, the
+ * time is now: otherwise no one could sign in again there. A time before `MAX_AUTH_AGE_MS` is raised to that: with an older time,
+ * the session would end at once.
+ */
+export function computeAuthTime(world: World, { authTimeMs }: AuthenticatedPerson): number {
+  const nowMs = world.nowMs();
+  return Math.min(Math.max(authTimeMs ?? nowMs, nowMs - MAX_AUTH_AGE_MS), nowMs);
+}
+
+function readAuthTime({ auth_time: seconds }: Readonly<Record<string, unknown>>): number | undefined {
+  return typeof seconds === 'number' ? seconds * 1000 : undefined;
+}
+
 function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
   const text = (name: string) => (typeof claims[name] === 'string' && claims[name] !== '' ? claims[name] : undefined);
   const subject = text('sub');
@@ -145,7 +178,7 @@ function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
     subject,
     login: text('preferred_username') ?? text('nickname'),
     name: text('name'),
-    // What the profile page would refuse is no address, also when the provider has verified it.
+    // An address that the profile page would refuse is ignored, even if the provider has verified it.
     email: email !== undefined && claims.email_verified === true && isEmail(email) ? email : undefined,
   };
 }

@@ -1,4 +1,4 @@
-/** Checks ports, disk, expiry of the certificate, proxies, callers and addresses for `trivet doctor`. */
+/** Checks ports, disk, files of settings, expiry of the certificate, proxies, callers and addresses for `trivet doctor`. */
 import { X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -8,13 +8,17 @@ import { nameTlsFiles, readTls } from '../../grpc/listener/tls-files.ts';
 import { hostOf } from '../../ip/ip-address.ts';
 import { maskPasswords } from '../../mask-passwords.ts';
 import { type Check, fail, ok, warn } from './check.ts';
-import { checkPorts } from './check-ports.ts';
+import { checkAuthorities, checkServerList } from './check-files.ts';
+import { checkPorts, checkUnixSocket } from './check-ports.ts';
 
 export async function checkMachine(config: Config, nowMs: number): Promise<Check[]> {
   return [
     ...(await checkPorts(config)),
+    ...(await checkUnixSocket(config)),
     ...(await checkDisk(config)),
     ...checkCertificate(config, nowMs),
+    ...checkAuthorities(config),
+    ...(await checkServerList(config)),
     ...checkProxies(config),
     ...checkCallers(config),
     checkAddresses(config),
@@ -25,8 +29,9 @@ const MIB = 1_048_576;
 const FEW_MIB = 1024;
 const TOO_FEW_MIB = 100;
 
+/** With PostgreSQL the service stores nothing in the folder. */
 async function checkDisk({ store }: Config): Promise<Check[]> {
-  if (!existsSync(store.dataDir)) return [];
+  if (store.databaseUrl !== undefined || !existsSync(store.dataDir)) return [];
   const { bavail, bsize } = await statfs(store.dataDir);
   const freeMib = Math.floor((bavail * bsize) / MIB);
   const found = `${freeMib} MiB are free in "${store.dataDir}"`;

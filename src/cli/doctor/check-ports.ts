@@ -1,10 +1,11 @@
-/** Checks for `trivet doctor` that the service can listen at its ports, or that it does so already. */
+/** Checks for `trivet doctor` that the service can listen at its ports and its unix socket, or that it does so already. */
 import { once } from 'node:events';
-import { connect } from 'node:http2';
-import { createServer } from 'node:net';
+import { connect, type SecureClientSessionOptions as SessionOptions } from 'node:http2';
+import { connect as connectSocket, createServer, type ListenOptions } from 'node:net';
 import type { Config } from '../../config/config.ts';
 import { type HttpPort, listHttpPorts } from '../../config/http-ports.ts';
 import { describeError } from '../../errors.ts';
+import { checkSocketFree, nameBeside } from '../../grpc/listener/unix-socket.ts';
 import { toUrlHost } from '../../ip/ip-address.ts';
 import { type Check, fail, ok } from './check.ts';
 
@@ -24,9 +25,26 @@ export async function checkPorts(config: Config): Promise<Check[]> {
   return await Promise.all(ports.map((port) => checkPort(config.server.host, port)));
 }
 
+/** Listens where the service would make its socket first, so that a folder that is absent or closed is found too. */
+export async function checkUnixSocket(config: Config): Promise<Check[]> {
+  const path = config.grpc.unixSocket;
+  if (path === undefined) return [];
+  const name = 'unix socket';
+  try {
+    await checkSocketFree(path);
+  } catch (error) {
+    if (await answersAtSocket(config, path)) return [ok(name, `"${path}" is in use, and a Trivet service runs here`)];
+    return [fail(name, describeError(error), 'Stop that program, remove the file, or set GRPC_UNIX_SOCKET')];
+  }
+  const error = await findListenError({ path: nameBeside(path) });
+  if (error === undefined) return [ok(name, `"${path}" is free`)];
+  const advice = 'Set GRPC_UNIX_SOCKET to a path of at most 107 bytes in a folder that this user may write';
+  return [fail(name, `"${path}" cannot be opened: ${describeError(error)}`, advice)];
+}
+
 async function checkPort(host: string, { name, variable, port, isOurs }: Port): Promise<Check> {
   const place = `${host}:${port}`;
-  const error = await findListenError(host, port);
+  const error = await findListenError({ host, port });
   if (error === undefined) return ok(name, `${place} is free`);
   if (error.code !== 'EADDRINUSE') return refuse(name, { place, variable, error });
   if (await isOurs()) return ok(name, `${place} is in use, and a Trivet service runs here`);
@@ -46,10 +64,10 @@ function refuse(name: string, { place, variable, error }: Refusal): Check {
   return fail(name, found, 'Set HOST to an address of this machine, or to 0.0.0.0 or :: for all of them');
 }
 
-async function findListenError(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+async function findListenError(at: ListenOptions): Promise<NodeJS.ErrnoException | undefined> {
   const server = createServer();
   try {
-    await once(server.listen(port, host), 'listening');
+    await once(server.listen(at), 'listening');
     return undefined;
   } catch (error) {
     return error as NodeJS.ErrnoException;
@@ -90,14 +108,26 @@ async function answersGrpc(config: Config): Promise<boolean> {
   if (config.grpc.tlsClientCaFile !== undefined) return await answersHttp(config);
   const { host, grpcPort, parts } = config.server;
   const url = toLocalUrl(config.grpc.tlsCertFile === undefined ? 'http' : 'https', host, grpcPort);
-  const service = parts.includes('prediction') ? 'prediction.v1.PredictionService' : '';
-  return await knowsService(url, service).catch(() => false);
+  return await knowsService(url, nameService(parts)).catch(() => false);
+}
+
+/** A service that other gRPC servers do not have, where this one has it. */
+function nameService(parts: Config['server']['parts']): string {
+  return parts.includes('prediction') ? 'prediction.v1.PredictionService' : '';
+}
+
+/** The socket takes no TLS. */
+async function answersAtSocket({ server: { parts } }: Config, path: string): Promise<boolean> {
+  const socket = connectSocket(path);
+  return await knowsService('http://localhost', nameService(parts), { createConnection: () => socket }).catch(
+    () => false,
+  );
 }
 
 /** Asks `grpc.health.v1.Health/Check`, which answers NOT_FOUND for a service that the server does not have. */
-async function knowsService(url: string, service: string): Promise<boolean> {
+async function knowsService(url: string, service: string, options: SessionOptions = {}): Promise<boolean> {
   // The certificate names the address at which others reach the service, which is not always this one.
-  const session = connect(url, { rejectUnauthorized: false });
+  const session = connect(url, { rejectUnauthorized: false, ...options });
   session.on('error', () => {});
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);

@@ -3,6 +3,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
+import { renderTable } from './table.ts';
 
 const WIDTH = 600;
 const HEIGHT = 120;
@@ -42,21 +43,45 @@ export interface Mark {
   readonly title: string;
 }
 
-/** Columns of counts on top of each other, the first series below. */
+/** Columns of counts on top of each other, the first series below. Each says its counts under the pointer, and a table has all. */
 export function renderColumns(texts: ConsoleTexts, chart: TimeChart): Html {
   const totals = chart.moments.map((_, at) => chart.series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
   const top = countTop(Math.max(0, ...totals));
   const step = WIDTH / Math.max(1, chart.moments.length);
   const columns = chart.moments.map((_, at) => {
+    if (totals[at] === 0) return '';
     let below = 0;
-    return chart.series.map(({ kind, values }) => {
+    const parts = chart.series.map(({ kind, values }) => {
       const height = ((values[at] ?? 0) / top) * HEIGHT;
       below += height;
       if (height === 0) return '';
       return html`<rect class="${kind}" x="${round(at * step + 0.5)}" y="${round(HEIGHT - below)}" width="${round(step - 1)}" height="${round(height)}"/>`;
     });
+    const whole = html`<rect x="${round(at * step)}" width="${round(step)}" height="${HEIGHT}" fill="none" pointer-events="all"/>`;
+    return html`<g><title>${describeColumn(texts, chart, at)}</title>${whole}${parts}</g>`;
   });
-  return renderChart(texts, chart, { top, content: html`${columns}` });
+  return renderChart(texts, chart, { top, content: html`${columns}`, values: renderValues(texts, chart, totals) });
+}
+
+function describeColumn(texts: ConsoleTexts, chart: TimeChart, at: number): string {
+  const { clock, zone, count } = texts.format;
+  const { moments, series, formatMoment = clock } = chart;
+  const counts = series.map(({ label, values }) => `${label} ${count(values[at] ?? 0)}`);
+  return `${formatMoment(moments[at]!)} ${zone(moments[at]!)}${texts.marks.colon}${counts.join(texts.marks.list)}`;
+}
+
+/** The newest first, without the times of which there is nothing to say. */
+function renderValues(texts: ConsoleTexts, chart: TimeChart, totals: readonly number[]): Html | '' {
+  const { clock, zone, count } = texts.format;
+  const { title, moments, series, formatMoment = clock } = chart;
+  const rows = moments
+    .map((ms, at) => [formatMoment(ms), ...series.map(({ values }) => count(values[at] ?? 0))])
+    .filter((_, at) => totals[at] !== 0)
+    .toReversed();
+  if (rows.length === 0) return '';
+  const columns = [texts.timeIn(zone(moments.at(-1)!)), ...series.map(({ label }) => label)];
+  const table = renderTable(texts, { label: title, columns, rows, textColumns: 1 });
+  return html`<details><summary>${texts.table(title)}</summary>${table}</details>`;
 }
 
 export function renderLines(texts: ConsoleTexts, chart: TimeChart): Html {
@@ -97,7 +122,7 @@ function drawDots(values: readonly (number | null)[], { step, top }: { readonly 
 function renderChart(
   texts: ConsoleTexts,
   chart: TimeChart,
-  { top, content }: { readonly top: number; readonly content: Html },
+  { top, content, values = '' }: { readonly top: number; readonly content: Html; readonly values?: Html | '' },
 ): Html {
   const { title, summary, moments, unit = '', formatMoment = texts.format.clock } = chart;
   const clocks = Array.from({ length: CLOCKS }, (_, index) =>
@@ -107,7 +132,7 @@ function renderChart(
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${drawMarks(chart)}${content}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
-<div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${renderLegend(chart)}</ul></figure>`;
+<div class="zone small soft" aria-hidden="true">${texts.format.zone(moments.at(-1) ?? 0)}</div><div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${renderLegend(chart)}</ul>${values}</figure>`;
 }
 
 function renderLegend({ series, marks = [] }: TimeChart): Html[] {

@@ -91,7 +91,7 @@ function renderError(texts: ConsoleTexts, page: AccuracyPage, { target, steps }:
   return renderLines(texts, {
     ...chartOf(texts, page, { target, steps }),
     title: t.error(target.toUpperCase()),
-    summary: summarize(texts, steps, ({ mape }) => mape) + heldOutSummary,
+    summary: summarize(texts, steps, { read: ({ mape }) => mape, format: texts.format.number }) + heldOutSummary,
     series: [
       { kind: 'up', label: t.errorLine, values: steps.map(({ mape }) => mape) },
       { kind: 'baseline', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
@@ -104,7 +104,7 @@ function renderCoverage(texts: ConsoleTexts, page: AccuracyPage, { target, steps
   return renderLines(texts, {
     ...chartOf(texts, page, { target, steps }),
     title: t.coverage(target.toUpperCase()),
-    summary: summarize(texts, steps, ({ p90Coverage }) => p90Coverage),
+    summary: summarize(texts, steps, { read: ({ p90Coverage }) => p90Coverage, format: texts.format.percent }),
     top: 100,
     series: [
       { kind: 'up', label: t.coverageLine, values: steps.map(({ p90Coverage }) => p90Coverage) },
@@ -148,13 +148,16 @@ function markAlarm(texts: ConsoleTexts, { startMs, target, cause, count }: Drift
 function summarize(
   texts: ConsoleTexts,
   steps: readonly AccuracyStep[],
-  read: (step: AccuracyStep) => number | null,
+  {
+    read,
+    format,
+  }: { readonly read: (step: AccuracyStep) => number | null; readonly format: (value: number) => string },
 ): string {
   const mean = averageRows(steps.map((step) => ({ rows: step.rows, value: read(step) })));
   const newest = steps.findLast((step) => read(step) !== null);
   if (mean === null || newest === undefined) return texts.accuracy.noReports;
   const rows = steps.reduce((sum, step) => sum + step.rows, 0);
-  return texts.accuracy.summary(texts.format.number(mean), texts.format.number(read(newest)!), rows);
+  return texts.accuracy.summary(format(mean), format(read(newest)!), rows);
 }
 
 function renderValues(texts: ConsoleTexts, name: string, steps: readonly AccuracyStep[]): Html {
@@ -167,7 +170,7 @@ function renderValues(texts: ConsoleTexts, name: string, steps: readonly Accurac
       step.versions.map((version) => nameVersion(texts, version)).join(', '),
       formatPercent(texts, step.mape),
       formatPercent(texts, step.heldOutMape),
-      formatPercent(texts, step.p90Coverage),
+      step.p90Coverage === null ? '–' : texts.format.percent(step.p90Coverage),
       texts.format.count(step.rows),
     ]);
   const columns = [t.when, t.version, 'MAPE %', `${t.heldOut} %`, texts.models.coverage, t.rows];

@@ -187,7 +187,7 @@ function renderTargetChart(texts: ConsoleTexts, { limits }: CapacityView, { capa
 
 function renderServers(texts: ConsoleTexts, { capacity, servers }: CapacityView): Html {
   const t = texts.whatIf.capacity;
-  const { number } = texts.format;
+  const { number, percent } = texts.format;
   const shares = new Map(capacity?.servers.map((server) => [server.name, server.requestsPerSecond]));
   const rows = servers.map(({ name, maximum, underWay }) => {
     const share = shares.get(name);
@@ -197,7 +197,7 @@ function renderServers(texts: ConsoleTexts, { capacity, servers }: CapacityView)
       number(maximum),
       underWay === undefined ? '–' : number(underWay),
       underWay === undefined ? '–' : formatRoom(texts, maximum - underWay),
-      underWay === undefined ? '–' : `${number((100 * underWay) / Math.max(1, maximum))} %`,
+      underWay === undefined ? '–' : `${percent((100 * underWay) / Math.max(1, maximum))} %`,
     ];
   });
   const columns = [texts.models.server, t.serverRate, t.maximum, t.underWay, t.room, t.used];

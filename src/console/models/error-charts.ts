@@ -23,7 +23,7 @@ export function renderAgainst(texts: ConsoleTexts, target: string, errors: Error
   const t = texts.errors;
   const title = t.against(target);
   const { rows, median } = summarizeErrors(errors);
-  const summary = t.summary(rows, formatError(texts, median), texts.format.number(shareBetween(errors, 1 / 1.2, 1.2)));
+  const summary = t.summary(rows, formatError(texts, median), texts.format.percent(shareBetween(errors, 1 / 1.2, 1.2)));
   const span = findSpan(errors);
   const ticks = listTicks(Math.exp(span.low), Math.exp(span.high));
   const { side, foot } = renderTickLabels(ticks, (ms) => formatTime(texts, ms));

@@ -16,7 +16,7 @@ export function renderAccuracy(texts: ConsoleTexts, name: string, podTypes: read
     target.toUpperCase(),
     texts.format.number(scores.mape),
     formatBias(texts, scores.bias),
-    texts.format.number(scores.p90Coverage),
+    texts.format.percent(scores.p90Coverage),
     texts.format.number(scores.rows),
     renderHours(texts, hours),
   ]);

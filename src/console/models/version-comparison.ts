@@ -25,7 +25,7 @@ ${renderTargets(texts, comparison)}</div>`;
 /** A column for each target, so that the whole table fits on a phone. */
 function renderTargets(texts: ConsoleTexts, { id, otherId, targets }: VersionComparison): Html {
   const t = texts.models;
-  const { number } = texts.format;
+  const { number, percent } = texts.format;
   const measures: readonly (readonly [name: string, read: (one: TargetComparison) => string])[] = [
     [t.verdict, ({ difference }) => t.verdicts[difference.verdict]],
     [t.rows, ({ rows }) => number(rows)],
@@ -33,8 +33,8 @@ function renderTargets(texts: ConsoleTexts, { id, otherId, targets }: VersionCom
     [t.mapeOf(shorten(otherId)), ({ other }) => number(other.mape)],
     [t.difference, ({ difference }) => formatPoints(difference.mean)],
     [t.interval, ({ difference }) => t.between(formatPoints(difference.low), formatPoints(difference.high))],
-    [t.coverageOf(shorten(id)), ({ version }) => number(version.p90Coverage)],
-    [t.coverageOf(shorten(otherId)), ({ other }) => number(other.p90Coverage)],
+    [t.coverageOf(shorten(id)), ({ version }) => percent(version.p90Coverage)],
+    [t.coverageOf(shorten(otherId)), ({ other }) => percent(other.p90Coverage)],
   ];
   const table = renderTable(texts, {
     label: t.comparison,

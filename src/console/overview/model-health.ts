@@ -28,7 +28,7 @@ function listRows(texts: ConsoleTexts, { name, servedVersion, targets }: ModelHe
     target.toUpperCase(),
     formatOptional(texts, liveMape),
     formatOptional(texts, heldOutMape),
-    formatOptional(texts, liveCoverage),
+    liveCoverage === null ? texts.overview.none : texts.format.percent(liveCoverage),
     texts.format.number(nominalCoverage),
     texts.format.number(rows),
   ]);

@@ -112,7 +112,7 @@ function listDeliveryTiles(texts: ConsoleTexts, { hour }: WebhookOverview): Tile
     {
       label: t.delivered,
       value: texts.format.count(count),
-      note: count === 0 ? t.noAttempts : t.successRate(texts.format.number((100 * accepted) / count)),
+      note: count === 0 ? t.noAttempts : t.successRate(texts.format.percent((100 * accepted) / count)),
       path: '#charts',
       shade: count > 0 && accepted < count * 0.9 ? 'warn' : '',
     },

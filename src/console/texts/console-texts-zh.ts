@@ -15,6 +15,7 @@ export const consoleTextsZh: Texts<typeof consoleTexts> = {
   ...frameTextsZh,
   trail: '当前位置',
   live: '实时',
+  timeIn: (zone) => `时间（${zone}）`,
   table: (label) => `表格：${label}`,
   nav: {
     watch: '运行情况',

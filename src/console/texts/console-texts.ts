@@ -13,6 +13,7 @@ export const consoleTexts = {
   ...frameTexts,
   trail: 'Where this page is',
   live: 'live',
+  timeIn: (zone: string) => `Time (${zone})`,
   table: (label: string) => `Table: ${label}`,
   nav: {
     watch: 'What runs here',

@@ -6,6 +6,7 @@ export const deliveryTextsZh: Texts<typeof deliveryTexts> = {
   title: '投递',
   lead: '最新的在前。日志保留 30 天。',
   none: '没有符合条件的投递。',
+  noneSearched: '已搜索的投递中没有符合条件的。更早的投递尚未搜索。',
   noneYet: '尚未发送任何内容。',
   state: '状态',
   event: '事件',

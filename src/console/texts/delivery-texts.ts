@@ -5,6 +5,7 @@ export const deliveryTexts = {
   title: 'Deliveries',
   lead: 'Newest first. The log is kept for 30 days.',
   none: 'No delivery matches.',
+  noneSearched: 'No delivery matches among those that were searched. Older ones were not searched yet.',
   noneYet: 'Nothing was sent yet.',
   state: 'State',
   event: 'Event',

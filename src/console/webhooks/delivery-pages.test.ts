@@ -82,7 +82,9 @@ test('a delivery is found by its id, its number, what it is about, and its statu
     );
   for (const query of ['q=develop', 'q=12', 'q=1234567890123', 'status=200', 'status=0'])
     assert.match(await find(query), /No delivery matches/, query);
-  assert.match(await find('status=many'), /must be a status as 500/);
+  const wrong = (await client.get(`${path}/deliveries?status=many`)).body;
+  assert.match(wrong, /<input id="field-status"[^>]* aria-invalid="true"[^>]* autofocus/);
+  assert.equal(wrong.split('“Status” must be a status as 500').length, 3, 'on top and at the field');
   const [, link = ''] = /href="([^"]*\/deliveries\/\d+[^"]*)"/.exec(
     (await client.get(`${path}/deliveries?q=main&status=503`)).body,
   ) ?? [''];

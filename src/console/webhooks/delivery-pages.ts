@@ -9,6 +9,7 @@ import {
   renderMistake,
   renderSecond,
   renderSelect,
+  renderZone,
 } from '../../pages/elements.ts';
 import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
@@ -103,6 +104,12 @@ export interface LogFilter {
   readonly event: string;
   readonly since: string;
   readonly until: string;
+  /** The zone of the two times; empty without them. */
+  readonly zone: string;
+}
+
+function hasFilter(filter: LogFilter): boolean {
+  return Object.values(filter).some((value) => value !== '');
 }
 
 export interface LogView {
@@ -124,11 +131,11 @@ export function renderLog(texts: ConsoleTexts, view: LogView): Html {
   const t = texts.deliveries;
   const { repository, hook, filter, deliveries, nextBefore } = view;
   const hookPath = `${pathOfRepository(repository)}/${hook.id}`;
-  const isFiltered = Object.values(filter).some((value) => value !== '');
+  const isFiltered = hasFilter(filter);
   const log = `${hookPath}/deliveries`;
   const list =
     deliveries.length === 0
-      ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>`
+      ? html`<p class="empty">${chooseEmpty(texts, view)}</p>`
       : renderDeliveryList(texts, deliveries, { hookPath, query: writeFilter(filter) });
   const newest = view.isContinued
     ? html`<a class="button plain" href="${log}${writeFilter(filter)}">${t.newest}</a>`
@@ -143,6 +150,12 @@ ${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered })
 <div data-part="log" class="stack">${list}<p class="row">${newest}${older}</p></div>`;
 }
 
+/** A search stops before the end of a long log. */
+function chooseEmpty({ deliveries: t }: ConsoleTexts, { filter, nextBefore }: LogView): string {
+  if (nextBefore !== undefined) return t.noneSearched;
+  return hasFilter(filter) ? t.none : t.noneYet;
+}
+
 /** The filter as the query of an address; empty without a filter. */
 export function writeFilter(filter: LogFilter, before?: number): string {
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
@@ -152,8 +165,8 @@ export function writeFilter(filter: LogFilter, before?: number): string {
 
 function labelsOfFilter({ deliveries: t, format: { timeZone } }: ConsoleTexts): Labels {
   return {
-    status_code: t.status,
-    subject: t.search,
+    q: t.search,
+    status: t.status,
     state: t.state,
     event: t.event,
     since: t.since(timeZone),
@@ -170,11 +183,11 @@ function renderFilter(
   const any = { value: '', label: t.any };
   const stateChoices = states.map((state) => ({ value: state, label: nameOf(t.states, state) }));
   const eventChoices = events.map((event) => ({ value: event, label: nameEvent(texts, event) }));
-  return html`<form method="get" action="${action}" class="card filter">
+  return html`<form method="get" action="${action}" class="card filter">${renderZone(texts)}
 ${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: filter.q, isOptional: true, autocomplete: 'off', mistake })}
 ${renderField({ name: 'status', label: t.status, hint: t.statusHint, value: filter.status, isOptional: true, autocomplete: 'off', mistake })}
-${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state })}
-${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event })}
+${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state, mistake })}
+${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event, mistake })}
 ${renderField({ name: 'since', label: t.since(texts.format.timeZone), type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
 ${renderField({ name: 'until', label: t.until(texts.format.timeZone), type: 'datetime-local', value: filter.until, isOptional: true, mistake })}
 <div class="row"><button class="plain">${t.filter}</button>${isFiltered ? html`<a href="${action}">${t.clear}</a>` : ''}</div></form>`;

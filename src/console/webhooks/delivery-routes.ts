@@ -1,5 +1,6 @@
 /** Serves the delivery log of a webhook, and sends deliveries again (redelivery). */
 import type { Mistake } from '../../pages/elements.ts';
+import { nameByLabel } from '../../pages/field-labels.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   type PageRequest,
@@ -12,6 +13,7 @@ import {
 import { deliveryTexts } from '../texts/delivery-texts.ts';
 import { type ConsoleTexts, readTexts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
+import { searchDeliveries } from './delivery-search.ts';
 import { pathOfHook } from './hook-pages.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
 import type { DeliveryPage, HookAdmin } from './hook-views.ts';
@@ -31,7 +33,7 @@ async function showLog(admin: HookAdmin, request: PageRequest): Promise<Response
   const texts = readTexts(request.c);
   const { repository, hook } = await reachHook(admin, request);
   const view = await hook.describe();
-  const filter = readFilter(request);
+  const filter = readFilter(texts, request);
   const before = request.c.req.query('before') ?? '';
   const { deliveries, nextBefore, mistake } = await readPage(texts, hook, { ...filter, before });
   const content = renderLog(texts, {
@@ -64,27 +66,18 @@ async function sendAgain(admin: HookAdmin, submission: Submission): Promise<Resp
   );
 }
 
-function readFilter({ c }: PageRequest): LogFilter {
+function readFilter({ format }: ConsoleTexts, { c }: PageRequest): LogFilter {
   const read = (name: string) => c.req.query(name) ?? '';
+  const [since, until] = [read('since'), read('until')];
   return {
     q: read('q').trim(),
     status: read('status').trim(),
     state: read('state'),
     event: read('event'),
-    since: read('since'),
-    until: read('until'),
+    since,
+    until,
+    zone: since + until === '' ? '' : format.timeZone,
   };
-}
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Issues have small numbers. */
-const DELIVERY_NUMBER = /^\d{10,16}$/;
-
-/** The search field finds a delivery by the id that its receiver got, by its own id, and by the subject of its event. */
-function readSearch(text: string): Record<string, string> {
-  if (UUID.test(text)) return { uuid: text };
-  if (DELIVERY_NUMBER.test(text)) return { id: text };
-  return { subject: /^\d+$/.test(text) ? `#${text}` : text };
 }
 
 /** An invalid filter is explained on the page, above an empty list. */
@@ -95,8 +88,7 @@ async function readPage(
 ): Promise<DeliveryPage & { readonly mistake?: Mistake }> {
   const times = { since: toUtcTime(texts, since), until: toUtcTime(texts, until) };
   try {
-    return await hook.listDeliveries({
-      ...readSearch(q),
+    return await searchDeliveries(hook, q, {
       status_code: status,
       state,
       event,
@@ -105,8 +97,17 @@ async function readPage(
       per_page: PAGE_SIZE,
     });
   } catch (error) {
-    return { deliveries: [], nextBefore: undefined, mistake: readMistake(texts, error) };
+    return { deliveries: [], nextBefore: undefined, mistake: nameField(texts, readMistake(texts, error)) };
   }
+}
+
+/** The API has other names for two fields. */
+function nameField({ deliveries: t }: ConsoleTexts, { message, field = '' }: Mistake): Mistake {
+  const names: Readonly<Record<string, string>> = { status_code: 'status', subject: 'q', id: 'q' };
+  return {
+    message: nameByLabel(message, { status_code: t.status, subject: t.search, id: t.search }),
+    field: names[field] ?? field,
+  };
 }
 
 async function showDelivery(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
@@ -122,7 +123,7 @@ async function showDelivery(request: PageRequest, { repository, hook }: Reached,
     repository,
     hook: view,
     delivery,
-    filter: readFilter(request),
+    filter: readFilter(texts, request),
     isTest: request.c.req.query('done') === 'tested',
     done,
     mistake,

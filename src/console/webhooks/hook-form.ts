@@ -5,6 +5,7 @@ import {
   renderCheck,
   renderCsrf,
   renderField,
+  renderGroup,
   renderMistake,
   renderSelect,
 } from '../../pages/elements.ts';
@@ -91,6 +92,10 @@ export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
   const base = pathOfRepository(repository);
   const isNew = hookId === undefined;
   const back = isNew ? base : `${base}/${hookId}`;
+  const proofs = [
+    { value: '1', label: t.signature, hint: t.signatureHint, isChosen: values.encryptionType === '1' },
+    { value: '0', label: t.password, hint: t.passwordHint, isChosen: values.encryptionType !== '1' },
+  ].map((proof) => renderCheck({ name: 'encryption_type', ...proof }, 'radio'));
   const crumbs = [
     { path: '/webhooks', label: texts.repositories.title },
     { path: base, label: repository.full_name },
@@ -100,11 +105,9 @@ export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
 <form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}${view.stored === undefined ? '' : renderShown(view.stored)}
 ${renderField({ name: 'url', label: t.url, hint: t.urlHint, type: 'text', value: values.url, autocomplete: 'off', hasFocus: isNew && mistake === undefined, mistake })}
 <fieldset><legend>${t.events}</legend>${EVENT_KINDS.map((kind) => renderCheck({ name: FLAG_OF[kind], value: '1', label: t.kinds[kind], hint: t.kindHints[kind], isChosen: values.kinds.includes(kind) }))}</fieldset>
-<fieldset><legend>${t.proof}</legend>
-${renderCheck({ name: 'encryption_type', value: '1', label: t.signature, hint: t.signatureHint, isChosen: values.encryptionType === '1' }, 'radio')}
-${renderCheck({ name: 'encryption_type', value: '0', label: t.password, hint: t.passwordHint, isChosen: values.encryptionType !== '1' }, 'radio')}</fieldset>
+${renderGroup({ name: 'encryption_type', label: t.proof, mistake }, proofs)}
 ${values.key === undefined ? '' : renderField({ name: 'password', label: t.key, hint: t.keyHint, value: values.key, autocomplete: 'off', isOptional: true, mistake })}
-${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices: view.profiles.map((name) => ({ value: name, label: nameProfile(name) })), value: values.profile })}
+${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices: view.profiles.map((name) => ({ value: name, label: nameProfile(name) })), value: values.profile, mistake })}
 <div class="row"><button>${isNew ? t.submit : texts.save}</button><a href="${back}">${texts.cancel}</a></div></form>`;
 }
 

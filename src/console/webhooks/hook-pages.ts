@@ -2,6 +2,7 @@
 import { html } from 'hono/html';
 import {
   type Mistake,
+  markWrong,
   renderCheck,
   renderCsrf,
   renderDone,
@@ -9,7 +10,9 @@ import {
   renderMistake,
   renderMoment,
   renderQuestion,
+  renderZone,
 } from '../../pages/elements.ts';
+import type { Labels } from '../../pages/field-labels.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
 import { renderColumns } from '../frame/time-chart.ts';
@@ -102,7 +105,9 @@ export interface HookPageView {
   /** The test events that can be sent. */
   readonly testEvents: readonly string[];
   readonly done: string | undefined;
-  readonly mistake: Mistake | undefined;
+  readonly mistake?: Mistake | undefined;
+  /** The form that was refused. */
+  readonly sent?: URLSearchParams | undefined;
   readonly csrfToken: string;
   /** Administrators alone may read the audit log. */
   readonly isAdmin: boolean;
@@ -118,7 +123,7 @@ export function renderHook(texts: ConsoleTexts, view: HookPageView): Html {
   ];
   return html`${renderCrumbs(texts, crumbs)}
 <div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(texts, hook)}</span> ${renderLiveMark(texts)}</h1><p class="url soft" data-part="url">${hook.url}</p></div>
-${renderDone(view.done)}${renderMistake(texts, view.mistake, { password: t.newKey, since: t.replaySince(texts.format.timeZone) })}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
+${renderDone(view.done)}${renderMistake(texts, view.mistake, labelsOf(texts, view))}<div data-part="trouble" class="stack">${renderTrouble(texts, hook, { path, csrfToken })}${renderPause(texts, hook)}</div>
 <div class="row">${renderTest(texts, view, path)}
 <div class="row" data-part="actions"><a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null && hook.hookQueue.waiting > 0 ? html`<form method="post" action="${path}/send-waiting">${renderCsrf(csrfToken)}<button class="plain">${t.sendWaiting}</button></form>` : ''}
@@ -129,15 +134,20 @@ ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYe
 ${renderSettings(texts, view)}${renderKey(texts, view, path)}${renderReplay(texts, view, path)}${renderDelete(texts, view, path)}`;
 }
 
+function labelsOf({ hooks: t, format }: ConsoleTexts, { testEvents }: HookPageView): Labels {
+  const labels = { password: t.newKey, since: t.replaySince(format.timeZone), confirm: t.deleteConfirm };
+  return testEvents.length === 1 ? labels : { ...labels, event: t.testEvent };
+}
+
 /** The choice of an event is there only if the webhook is subscribed to several. */
-function renderTest(texts: ConsoleTexts, { hook, testEvents, csrfToken }: HookPageView, path: string): Html {
+function renderTest(texts: ConsoleTexts, { hook, testEvents, mistake, csrfToken }: HookPageView, path: string): Html {
   const t = texts.hooks;
   const options = testEvents.map((event) => {
     const label = event === 'notice' ? t.testNotice : nameEvent(texts, event);
     return html`<option value="${event}">${label}</option>`;
   });
   return html`<form method="post" action="${path}/test" class="row choice">${renderCsrf(csrfToken)}
-${options.length === 1 ? '' : html`<select name="event" aria-label="${t.testEvent}">${options}</select>`}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>`;
+${options.length === 1 ? '' : html`<select name="event" aria-label="${t.testEvent}"${markWrong('event', mistake)}>${options}</select>`}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>`;
 }
 
 function renderTrouble(
@@ -216,11 +226,11 @@ ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocompl
 ${hook.password === '' ? '' : renderQuestion(texts, { label: t.removeKey, question: t.askRemoveKey, action: `${path}/remove-key`, csrfToken })}</section>`;
 }
 
-function renderReplay(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView, path: string): Html {
+function renderReplay(texts: ConsoleTexts, { mistake, sent, csrfToken }: HookPageView, path: string): Html {
   const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="replay"><h2 id="replay">${t.replay}</h2><p class="soft">${t.replayLead}</p>
-<form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}
-${renderField({ name: 'since', label: t.replaySince(texts.format.timeZone), type: 'datetime-local', mistake })}
+<form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}${renderZone(texts)}
+${renderField({ name: 'since', label: t.replaySince(texts.format.timeZone), type: 'datetime-local', value: sent?.get('since') ?? '', mistake })}
 <button class="plain">${t.replaySubmit}</button></form></section>`;
 }
 
@@ -228,6 +238,6 @@ function renderDelete(texts: ConsoleTexts, { mistake, csrfToken }: HookPageView,
   const t = texts.hooks;
   return html`<section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.delete}</h2><p class="soft">${t.deleteLead}</p>
 <form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
-<div>${renderCheck({ name: 'confirm', value: 'yes', label: t.deleteConfirm })}${mistake?.field === 'confirm' ? html`<p class="wrong">${mistake.message}</p>` : ''}</div>
+<div>${renderCheck({ name: 'confirm', value: 'yes', label: t.deleteConfirm, mistake })}</div>
 <button class="danger">${t.deleteSubmit}</button></form></section>`;
 }

@@ -68,7 +68,8 @@ function addList({ page, longForm }: SignedInPages, { admin, createKey }: HookRo
   longForm(REPOSITORY, async (submission) => {
     const texts = readTexts(submission.c);
     const opened = await openRepository(admin, submission);
-    const values = readHookValues(submission.form);
+    const sent = readHookValues(submission.form);
+    const values = { ...sent, key: sent.key || createKey() };
     return await tryForm(
       texts,
       async () => {
@@ -101,7 +102,12 @@ function addHook({ livePage }: SignedInPages, admin: HookAdmin): void {
   livePage(HOOK, async (request) => showHook(request, await reachHook(admin, request)));
 }
 
-async function showHook(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+interface Refused {
+  readonly mistake: Mistake;
+  readonly sent: URLSearchParams;
+}
+
+async function showHook(request: PageRequest, { repository, hook }: Reached, refused?: Refused): Promise<Response> {
   const texts = readTexts(request.c);
   const t = texts.hooks;
   const [view, recent] = await Promise.all([hook.describe(), hook.listDeliveries({ per_page: RECENT })]);
@@ -124,7 +130,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
     deliveries: recent.deliveries,
     testEvents: hook.testEvents,
     done,
-    mistake,
+    ...refused,
     csrfToken,
     isAdmin: user.isAdmin,
   });
@@ -133,7 +139,7 @@ async function showHook(request: PageRequest, { repository, hook }: Reached, mis
     here: WEBHOOKS,
     at: pathOfHook(repository, view.id),
     content,
-    mistake,
+    mistake: refused?.mistake,
   });
 }
 
@@ -218,7 +224,7 @@ async function runAction(admin: HookAdmin, submission: Submission, act: Action):
   return await tryForm(
     texts,
     async () => submission.c.redirect(await act({ ...reached, path }, submission), 303),
-    (mistake) => showHook(submission, reached, mistake),
+    (mistake) => showHook(submission, reached, { mistake, sent: submission.form }),
   );
 }
 
@@ -227,7 +233,10 @@ async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Res
   const texts = readTexts(submission.c);
   const reached = await reachHook(admin, submission);
   if (readField(submission.form, 'confirm') !== 'yes')
-    return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
+    return showHook(submission, reached, {
+      mistake: { message: texts.hooks.deleteUnconfirmed, field: 'confirm' },
+      sent: submission.form,
+    });
   await reached.hook.remove();
   return undefined;
 }

@@ -83,7 +83,7 @@ export function renderNewRepository(
   const choices = owners.map(({ login }) => ({ value: login, label: login }));
   return html`${renderCrumbs(texts, [{ path: '/webhooks', label: t.title }])}<h1>${t.create}</h1>${renderMistake(texts, shown, { name: t.name, description: t.description, owner: t.owner })}
 <form method="post" action="/webhooks/new" class="card stack">${renderCsrf(csrfToken)}
-${renderSelect({ name: 'owner', label: t.owner, choices, value: values.owner })}
+${renderSelect({ name: 'owner', label: t.owner, choices, value: values.owner, mistake: shown })}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', hasFocus: mistake === undefined, mistake: shown })}
 ${renderField({ name: 'description', label: t.description, hint: t.descriptionHint, value: values.description, autocomplete: 'off', isOptional: true, mistake: shown })}
 ${renderCheck({ name: 'private', value: '1', label: t.isPrivate, hint: t.isPrivateHint, isChosen: values.isPrivate })}

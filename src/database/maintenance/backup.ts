@@ -1,6 +1,6 @@
 /** Copies a SQLite store into a file while the service runs (`trivet backup`). */
-import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
@@ -76,7 +76,35 @@ function makeCopy(databaseFile: string, temporary: string): void {
 function copyInto(databaseFile: string, temporary: string): void {
   closeSync(openSync(temporary, 'wx', 0o600));
   using database = new DatabaseSync(databaseFile, { timeout: 10_000 });
+  checkRoom(database, databaseFile, dirname(temporary));
   database.prepare('VACUUM INTO ?1').run(temporary);
+}
+
+const MIB = 1_048_576;
+/** What the log of a service that writes meanwhile may take: no part of it is used again while the copy is read. */
+const ROOM_OF_LOG = 64 * MIB;
+
+/** A copy that fills the disk of the database would stop the writes of the service. */
+function checkRoom(database: DatabaseSync, databaseFile: string, folder: string): void {
+  const { blocks, bavail, bsize } = statfsSync(folder);
+  // Some file systems do not tell.
+  if (blocks === 0) return;
+  const isSameDisk = statSync(folder).dev === statSync(databaseFile).dev;
+  const needed = countUsedBytes(database) + (isSameDisk ? ROOM_OF_LOG : 0);
+  const free = bavail * bsize;
+  if (free >= needed) return;
+  const need = `${Math.ceil(needed / MIB)} MiB${isSameDisk ? ' beside a service that writes' : ''}`;
+  const room = `${Math.floor(free / MIB)} MiB are free in "${resolve(folder)}"`;
+  throw new Failure(
+    'unavailable',
+    `Cannot back up: the copy needs ${need}, and ${room}; name a file on another disk, or make room`,
+  );
+}
+
+/** The copy has no free pages. */
+function countUsedBytes(database: DatabaseSync): number {
+  const read = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
+  return (read('page_count') - read('freelist_count')) * read('page_size');
 }
 
 function checkCopy(path: string): void {

@@ -79,7 +79,9 @@ async function checkAllKnown(source: TableConnection, migrations: readonly Migra
 async function checkUnused(target: TableConnection, { name, seedRows }: TableShape): Promise<void> {
   const count = await target.countRows(name);
   if (count > seedRows && name !== LEASES)
-    throw new Failure('conflict', `Cannot copy: the target must be unused, and its table "${name}" has ${count} rows`);
+    throw new Failure('conflict', `Cannot copy: the target must be unused, and its table "${name}" has ${count} rows`, {
+      isTargetUsed: true,
+    });
 }
 
 async function copyTable(

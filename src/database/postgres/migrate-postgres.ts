@@ -21,6 +21,8 @@ export interface PostgresMigrationOptions {
   readonly migrations: readonly Migration[];
   readonly world: World;
   readonly log: Log;
+  /** Ends the wait for another process or a table, and begins no further statement. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
 const LEASE_NAME = 'migrations';
@@ -99,7 +101,7 @@ async function migrateUnderLease(client: pg.PoolClient, options: PostgresMigrati
     const missing = await findMissing(client, options.migrations);
     if (epoch === undefined && missing.length === 0) return;
     if (epoch !== undefined) return await applyAll(client, { ...options, migrations: missing }, { owner, epoch });
-    await options.world.sleep(WAIT_MS);
+    await options.world.sleep(WAIT_MS, options.stopping);
   }
 }
 
@@ -180,19 +182,22 @@ async function applyOne(
 async function changeSchema(
   client: pg.PoolClient,
   { id, name, statements }: Migration,
-  { world, log }: PostgresMigrationOptions,
+  { world, log, stopping }: PostgresMigrationOptions,
 ): Promise<void> {
   await client.query(LIMIT_LOCK_WAIT_SQL);
   await client.query('SAVEPOINT unchanged');
   for (let tries = 1; ; tries += 1)
     try {
-      for (const text of statements) await client.query(renderDdl('postgres', text));
+      for (const text of statements) {
+        stopping?.throwIfAborted();
+        await client.query(renderDdl('postgres', text));
+      }
       return;
     } catch (error) {
       if (!isLockNotAvailable(error)) throw error;
       await client.query('ROLLBACK TO SAVEPOINT unchanged');
       if (tries % LOG_EVERY_TRIES === 1) log.warn({ migration: id, name, tries }, WAITS_FOR_TABLE);
-      await world.sleep(TABLE_LOCK_PAUSE_MS);
+      await world.sleep(TABLE_LOCK_PAUSE_MS, stopping);
     }
 }
 

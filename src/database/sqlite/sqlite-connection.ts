@@ -134,7 +134,7 @@ export function toSqliteValue(value: SqlValue): SQLInputValue {
 
 const UNIQUE = new Set([1555, 2067, 2579]);
 const FOREIGN_KEY = 787;
-/** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: nothing was stored, and it may work later. */
+/** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: nothing was stored, unless a commit failed so, and it may work later. */
 const UNAVAILABLE = new Set([5, 6, 8, 10, 13, 14]);
 
 export function translateSqliteError(error: unknown, what: string): Error {
@@ -153,4 +153,16 @@ export function translateSqliteError(error: unknown, what: string): Error {
   if (UNAVAILABLE.has(code & 0xff))
     return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, options);
   return new Failure('internal', `Cannot run "${what}" on the database`, {}, options);
+}
+
+const IO_ERROR = 10;
+
+/** A commit whose flush failed is undone here, and may be found all the same in the log when the database is opened after a crash. */
+export function translateCommitError(error: unknown): unknown {
+  const { cause } = error as { readonly cause?: { readonly errcode?: number } };
+  if (((cause?.errcode ?? 0) & 0xff) !== IO_ERROR) return error;
+  const details = { isUnknown: true, retryAfterSeconds: 1 };
+  return new Failure('unavailable', 'The outcome of the write is unknown: the disk did not confirm it', details, {
+    cause,
+  });
 }

@@ -11,7 +11,7 @@ import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
 import { releaseBytes } from '../release-bytes.ts';
 import type { BoundStatement, Procedure, Row, Statement } from '../store.ts';
-import { openSqliteConnection } from './sqlite-connection.ts';
+import { openSqliteConnection, translateCommitError } from './sqlite-connection.ts';
 import {
   type ProcedureWrite,
   type QueuedWrite,
@@ -59,6 +59,14 @@ function accept(request: WriterRequest): void {
 
 function control(statement: Statement<object>): void {
   connection.run(statement, []);
+}
+
+function commit(): void {
+  try {
+    control(COMMIT);
+  } catch (error) {
+    throw translateCommitError(error);
+  }
 }
 
 async function work(): Promise<void> {
@@ -130,7 +138,7 @@ async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome
       checkInTransaction();
       if (realWorld.monotonicMs() > endsAtMs) break;
     }
-    control(COMMIT);
+    commit();
     return outcomes;
   } catch (error) {
     if (connection.isInTransaction()) connection.execute('ROLLBACK');
@@ -146,7 +154,7 @@ async function commitAlone(write: QueuedWrite): Promise<WriterOutcome> {
     control(BEGIN);
     const value = await runWhole(write);
     checkInTransaction();
-    control(COMMIT);
+    commit();
     return { id: write.id, value };
   } catch (error) {
     if (connection.isInTransaction()) connection.execute('ROLLBACK');

@@ -2,31 +2,64 @@
  * Refuses to serve a SQLite store whose rows were copied to PostgreSQL. A service that is started without DATABASE_URL would
  * serve it silently, so a file beside it refuses that until a person decides.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure } from '../../errors.ts';
+import { removeDurably, replaceDurableFile } from '../durable-file.ts';
 import { hasFile } from '../has-file.ts';
 
 const MARKER_FILE = 'trivet.moved';
 
-/** `target` must not hold a password. */
-export function markCopied(dataDir: string, target: string, nowMs: number): string {
-  const file = markerOf(dataDir);
-  writeFileSync(file, `Copied to ${target} at ${new Date(nowMs).toISOString()}.\n`, { mode: 0o600 });
-  return file;
+export interface MoveMark {
+  /** The copy is committed. */
+  complete(nowMs: number): void;
+  /** No copy was committed: the store is as it was. */
+  undo(): void;
 }
 
-/** Throws `conflict` when the store in the folder was copied to another database. */
-export function checkNotCopied(dataDir: string): void {
+/**
+ * Marks the store before the commit of its copy, also for after a power cut: a process that ends in the middle of the commit
+ * leaves no two stores that are served. `target` must not hold a password.
+ */
+export function beginMove(dataDir: string, target: string, nowMs: number): MoveMark {
   const file = markerOf(dataDir);
-  if (!hasFile(file)) return;
-  throw new Failure(
-    'conflict',
-    `Cannot use the database in "${resolve(dataDir)}": it was moved. ${readFileSync(file, 'utf8').trim()} ` +
-      `Set DATABASE_URL to use the copy, or delete "${file}" to use this old database again`,
+  const former = readMarker(dataDir);
+  replaceDurableFile(
+    file,
+    `${UNFINISHED} to ${target} began at ${new Date(nowMs).toISOString()}, and its end is not known.\n`,
   );
+  return {
+    complete: (endMs) => replaceDurableFile(file, `Copied to ${target} at ${new Date(endMs).toISOString()}.\n`),
+    undo: () => (former === undefined ? removeDurably(file) : replaceDurableFile(file, former)),
+  };
 }
 
-function markerOf(dataDir: string): string {
+const UNFINISHED = 'A move';
+
+/** What is known of a move whose commit may have happened, or not. */
+export function findUnfinishedMove(dataDir: string): string | undefined {
+  const marker = readMarker(dataDir)?.trim();
+  return marker?.startsWith(UNFINISHED) ? marker : undefined;
+}
+
+/** Throws `conflict` when the store in the folder was copied to another database, or may have been. */
+export function checkNotCopied(dataDir: string): void {
+  const marker = readMarker(dataDir)?.trim();
+  if (marker === undefined) return;
+  const file = markerOf(dataDir);
+  const explanation =
+    findUnfinishedMove(dataDir) === undefined
+      ? `it was moved. ${marker} Set DATABASE_URL to use the copy, or delete "${file}" to use this old database again`
+      : `it may have been moved. ${marker} Set DATABASE_URL to use the copy if it is there, or delete "${file}" to use this database`;
+  throw new Failure('conflict', `Cannot use the database in "${resolve(dataDir)}": ${explanation}`);
+}
+
+function readMarker(dataDir: string): string | undefined {
+  const file = markerOf(dataDir);
+  return hasFile(file) ? readFileSync(file, 'utf8') : undefined;
+}
+
+/** The file that marks the store as moved. */
+export function markerOf(dataDir: string): string {
   return join(resolve(dataDir), MARKER_FILE);
 }

@@ -33,6 +33,8 @@ export interface StoreOptions {
   readonly world: World;
   /** Where writes are timed and counted; without it, nowhere. */
   readonly metrics?: Metrics;
+  /** Ends the waits of migrations. */
+  readonly stopping?: AbortSignal;
 }
 
 const DATABASE_FILE = 'trivet.db';
@@ -81,7 +83,7 @@ function createDatabaseFile(path: string): void {
 /** The PostgreSQL client is loaded only by programs that use it: the others start sooner. */
 async function openPostgres(
   databaseUrl: string,
-  { poolSize = 10, migrations, ifAbsent, log, world }: StoreOptions,
+  { poolSize = 10, migrations, ifAbsent, log, world, stopping }: StoreOptions,
 ): Promise<Engine> {
   const { hasMigrations, migratePostgres } = await import('../postgres/migrate-postgres.ts');
   const { openPostgresEngine } = await import('../postgres/postgres-engine.ts');
@@ -92,7 +94,7 @@ async function openPostgres(
     await engine.clock.measure();
     if (ifAbsent === 'refuse' && !(await hasMigrations(engine.pool)))
       throw refuseAbsent('the database of DATABASE_URL');
-    await migratePostgres({ pool: engine.pool, migrations, world: withStoreClock(world, engine), log });
+    await migratePostgres({ pool: engine.pool, migrations, world: withStoreClock(world, engine), log, stopping });
     return engine;
   } catch (error) {
     await engine.close();

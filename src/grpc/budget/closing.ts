@@ -1,8 +1,11 @@
 /** Closes a connection so that its client can read the last frames and cannot keep it open. */
 import type { Socket } from 'node:net';
+import { countTaken } from '../../connections/socket-progress.ts';
 
-/** For the client to read more of the last answers, and then to close its side. */
+/** For the client to close its side, once the kernel has all answers. */
 const END_MS = 5000;
+/** For the client to take more of them before: the kernel reports up to 1.3 MB at once, which a slow client reads for seconds. */
+const TAKE_MS = 20_000;
 const CHECK_MS = 1000;
 /** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
@@ -16,15 +19,21 @@ export function endSocket(socket: Socket): void {
   socket.end();
 }
 
-/** The client sends nothing more. It may read for a while. */
+/** The client sends nothing more. It may read the answers to its calls under way. */
 export function endHalfOpenLater(socket: Socket): void {
-  destroyAfter(socket, END_MS);
+  destroyUnread(socket);
 }
 
 /** Ends as soon as what was written is sent. */
 export function endSocketSoon(socket: Socket): void {
   socket.destroySoon();
   destroyAfter(socket, LINGER_MS);
+}
+
+/** The same, but waits for a client that goes on taking it. */
+export function endSocketOnceTaken(socket: Socket): void {
+  socket.destroySoon();
+  destroyUnread(socket, LINGER_MS, () => LINGER_MS);
 }
 
 /** Closes once the last frames were sent. */
@@ -47,30 +56,21 @@ function discardLateBytes(socket: Socket): void {
 }
 
 /** Destroys once the client has taken nothing for a while. A timeout of the socket would begin again with each byte that comes. */
-function destroyUnread(socket: Socket): void {
+function destroyUnread(
+  socket: Socket,
+  checkMs = CHECK_MS,
+  readMaxMs = (): number => (socket.writableLength > 0 ? TAKE_MS : END_MS),
+): void {
+  if (socket.closed) return;
   let takenBytes = countTaken(socket);
   let unreadMs = 0;
   const timer = setInterval(() => {
     const before = takenBytes;
     takenBytes = countTaken(socket);
-    unreadMs = takenBytes > before ? 0 : unreadMs + CHECK_MS;
-    if (unreadMs >= END_MS) socket.destroy();
-  }, CHECK_MS).unref();
+    unreadMs = takenBytes > before ? 0 : unreadMs + checkMs;
+    if (unreadMs >= readMaxMs()) socket.destroy();
+  }, checkMs).unref();
   socket.once('close', () => clearInterval(timer));
-}
-
-/** Node counts what was written and what the kernel has not taken, and documents neither. Without it, a long write is seen at its end alone. */
-interface Handle {
-  readonly bytesWritten?: number;
-  readonly writeQueueSize?: number;
-  /** Of TLS: the handle of TCP. That of TLS itself changes at the end of a write alone. */
-  readonly _parent?: Handle;
-}
-
-/** The bytes of the socket that the kernel has taken; of TLS, those that are encrypted. */
-function countTaken(socket: Socket & { readonly _handle?: Handle | null }): number {
-  const handle = socket._handle?._parent ?? socket._handle;
-  return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
 }
 
 /** A connection that has closed is kept no longer: thousands a second may come and go. */

@@ -60,6 +60,11 @@ export class ReadQueue {
     return this.#isUsing;
   }
 
+  /** Whether bytes have come that wait for their turn. */
+  get hasUnused(): boolean {
+    return this.#chunks.length > 0;
+  }
+
   /** Something uses bytes of this read after it was handled: they are left to the collector. */
   keepRead(): void {
     if (this.#freeable === undefined) return;

@@ -166,7 +166,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
 
   /** The collector has used the message: the caller may send as many bytes again. */
   #finishMessage(bytes: number): void {
-    this.dependencies.stream.connection.markProgress();
+    this.dependencies.stream.connection.progress.mark();
     this.request?.release(bytes);
     this.recycleMessage();
   }

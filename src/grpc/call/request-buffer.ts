@@ -74,7 +74,7 @@ export class RequestBuffer {
     const bytes = needed - STREAM_WINDOW;
     if (bytes > 0 && this.#reserved === undefined) {
       const onGranted = (): void => {
-        stream.connection.markProgress();
+        stream.connection.progress.mark();
         stream.grantNow(bytes);
       };
       const reservation = stream.connection.memory.reserve({ bytes, onGranted, onExpired: this.#onExpired });

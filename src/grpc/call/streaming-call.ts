@@ -94,7 +94,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
 
   /** The method has used the message before. */
   #finishMessage(): void {
-    if (this.#inUse > 0) this.dependencies.stream.connection.markProgress();
+    if (this.#inUse > 0) this.dependencies.stream.connection.progress.mark();
     this.request?.release(this.#inUse);
     this.#inUse = 0;
     this.recycleMessage();

@@ -4,11 +4,18 @@
  * goes out in one write when the read is used up.
  *
  * Its parts: what frames mean (`incoming-frames.ts`), which streams there are (`stream-table.ts`), what may be sent
- * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`drain.ts`, `../budget/closing.ts`).
+ * (`send-windows.ts`) and kept (`connection-memory.ts`), when calls went on last (`progress.ts`), and how it ends (`drain.ts`,
+ * `../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import { endHalfOpenLater, endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
+import {
+  endHalfOpenLater,
+  endSocket,
+  endSocketAfterFault,
+  endSocketOnceTaken,
+  endSocketSoon,
+} from '../budget/closing.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { Share } from '../budget/turns.ts';
 import { FrameReader } from '../frames/frame-reader.ts';
@@ -22,6 +29,7 @@ import { Drain } from './drain.ts';
 import { GREETING } from './greeting.ts';
 import { IncomingFrames, type NewStream } from './incoming-frames.ts';
 import { Keepalive } from './keepalive.ts';
+import { Progress } from './progress.ts';
 import { SendWindows } from './send-windows.ts';
 import { Http2Stream } from './stream.ts';
 import type { CutReason } from './stream-listener.ts';
@@ -40,8 +48,9 @@ export class Http2Connection {
   readonly memory: ConnectionMemory;
   readonly sendWindows = new SendWindows();
   readonly controlFrames: ControlFrameLimit;
+  readonly progress: Progress;
   readonly #options: ConnectionOptions;
-  readonly #streams: StreamTable;
+  readonly #streams = new StreamTable();
   readonly #reader = new FrameReader();
   readonly #reads: ReadQueue;
   readonly #keepalive: Keepalive;
@@ -54,7 +63,7 @@ export class Http2Connection {
     this.#options = options;
     this.writer = new FrameWriter(options.bufferPool);
     this.controlFrames = new ControlFrameLimit(options.monotonicMs);
-    this.#streams = new StreamTable(options.monotonicMs);
+    this.progress = new Progress(socket, options.monotonicMs);
     this.share = new Share(options.turns, () => this.#reads.readOn());
     this.memory = this.#createMemory();
     this.#drain = this.#createDrain();
@@ -68,6 +77,7 @@ export class Http2Connection {
     // A client may end its side and read the answers to what it sent.
     socket.allowHalfOpen = true;
     socket.on('end', () => endHalfOpenLater(socket));
+    socket.on('drain', () => this.progress.mark());
     socket.on('close', () => this.#onClosed());
     this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
     socket.write(GREETING);
@@ -136,24 +146,22 @@ export class Http2Connection {
     return this.memory.network;
   }
 
-  /** Since when there is no call, in milliseconds; undefined while there is one. */
-  get idleSince(): number | undefined {
-    return this.#streams.idleSinceMs;
+  get changedMs(): number {
+    return this.progress.changedMs;
   }
 
-  /** For how long nothing goes on, while the server can do nothing for its calls before the client does. */
-  get waitedMs(): number | undefined {
-    const waits = this.socket.writableNeedDrain || this.#streams.waitForClient;
-    return waits ? this.#streams.unchangedMs : undefined;
+  get isIdle(): boolean {
+    return this.#streams.size === 0 && this.socket.writableLength === 0;
   }
 
-  /** A call goes on: the connection has not waited for its client until now. */
-  markProgress(): void {
-    this.#streams.markProgress();
+  /** Whether the server can do nothing for its calls and answers before the client goes on. */
+  get waitsForClient(): boolean {
+    if (this.socket.writableNeedDrain) return true;
+    return !this.#reads.hasUnused && this.#streams.waitForClient;
   }
 
-  countProgress(bytes: number): void {
-    this.#streams.countProgress(bytes);
+  noteProgress(): void {
+    this.progress.countTaken();
   }
 
   /** Resolves when the client takes what is sent, or is gone. */
@@ -174,14 +182,14 @@ export class Http2Connection {
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.writer.sendTo(this.socket, this.#onSent)) {
       this.socket.pause();
-      this.markProgress();
+      this.progress.mark();
     }
     this.#countUnsent();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#end();
   }
 
   readonly #onSent = (): void => {
-    if (this.socket.writableNeedDrain) this.markProgress();
+    if (this.socket.writableNeedDrain) this.progress.mark();
     this.#countUnsent();
   };
 
@@ -203,7 +211,8 @@ export class Http2Connection {
   forget(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     this.memory.endCall(stream);
-    if (!this.#reads.isUsing) this.markProgress();
+    if (this.#reads.isUsing) this.progress.markLater();
+    else this.progress.mark();
     this.sendWindows.forget(stream);
     if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }
@@ -214,9 +223,9 @@ export class Http2Connection {
   }
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
-  async cut(reason: CutReason): Promise<void> {
+  async cut(reason: CutReason, end = endSocketSoon): Promise<void> {
     await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut(reason));
-    endSocketSoon(this.socket);
+    end(this.socket);
   }
 
   /** Another client needs the place of this one. Clients may send calls again that come after the last one. */
@@ -225,7 +234,7 @@ export class Http2Connection {
     this.flush();
     this.#reads.stop();
     this.#options.onEvicted();
-    void this.cut('another client takes the place of the connection');
+    void this.cut('another client takes the place of the connection', endSocketOnceTaken);
   }
 
   close(): void {
@@ -237,6 +246,7 @@ export class Http2Connection {
     const sendWindow = this.sendWindows.ofNewStreams;
     const stream = new Http2Stream({ connection: this, id, sendWindow, contentLength });
     this.#streams.add(stream);
+    this.progress.markLater();
     this.#options.onRequest(stream, headers);
     return stream;
   }
@@ -262,6 +272,7 @@ export class Http2Connection {
 
   #endRead(): void {
     this.#streams.endRead(this.#keepOpen);
+    this.progress.endRead();
     this.flush();
     if (this.#drain.isEnding && this.#streams.size === 0) this.#endSoon();
   }

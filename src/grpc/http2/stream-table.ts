@@ -5,39 +5,19 @@ import { MAX_WINDOW } from '../frames/frames.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import type { Http2Stream } from './stream.ts';
 
-/** A client that sends or takes as many bytes goes on. One that drips them waits. */
-const PROGRESS_BYTES = 16_384;
-
 export const MAX_STREAMS = 1024;
 
 /** The streams of a connection: those that are open, those that came with this read, and what is known of the others. */
 export class StreamTable {
   readonly closed = new ClosedStreams();
-  readonly #monotonicMs: () => number;
   readonly #streams = new IdTable<Http2Stream>();
   /** The streams that came with this read. */
   #newStreams: Http2Stream[] = [];
   /** Streams above this are refused. */
   #maxId = MAX_WINDOW;
-  /** When a stream was opened or ended last, or went on. */
-  #progressMs: number;
-  /** Bytes of calls that came or went since then. */
-  #progressBytes = 0;
-  /** A stream ended in this read. */
-  #hasEnded = false;
-
-  constructor(monotonicMs: () => number) {
-    this.#monotonicMs = monotonicMs;
-    this.#progressMs = monotonicMs();
-  }
 
   get size(): number {
     return this.#streams.size;
-  }
-
-  /** Since when there is no stream; undefined while there is one. */
-  get idleSinceMs(): number | undefined {
-    return this.#streams.size > 0 ? undefined : this.#progressMs;
   }
 
   /** Whether the server can do nothing for any of them before its client goes on. */
@@ -70,18 +50,15 @@ export class StreamTable {
 
   /** Returns false when it is gone already. */
   delete(stream: Http2Stream): boolean {
-    if (!this.#streams.delete(stream)) return false;
-    this.#hasEnded = true;
-    return true;
+    return this.#streams.delete(stream);
   }
 
   /** The read is used up: calls `keep` for the streams that came with it and are still open. */
   endRead(keep: (stream: Http2Stream) => void): void {
     const streams = this.#newStreams;
-    if (streams.length === 0 && !this.#hasEnded) return;
-    if (streams.length > 0) this.#newStreams = [];
+    if (streams.length === 0) return;
+    this.#newStreams = [];
     if (this.#streams.size > 0) for (const stream of streams) if (this.#isOpen(stream)) keep(stream);
-    this.markProgress();
   }
 
   /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
@@ -95,24 +72,6 @@ export class StreamTable {
 
   #isOpen(stream: Http2Stream): boolean {
     return this.#streams.get(stream.id) === stream;
-  }
-
-  /** From now on the connection is idle, or waits for its client, if it does. */
-  markProgress(): void {
-    this.#hasEnded = false;
-    this.#progressBytes = 0;
-    this.#progressMs = this.#monotonicMs();
-  }
-
-  /** The client sent or took bytes of a call, in frames of any size. */
-  countProgress(bytes: number): void {
-    this.#progressBytes += bytes;
-    if (this.#progressBytes >= PROGRESS_BYTES) this.markProgress();
-  }
-
-  /** For how long no stream was opened or ended, or went on. */
-  get unchangedMs(): number {
-    return this.#monotonicMs() - this.#progressMs;
   }
 
   /** Ends the call that keeps most. Returns false when that leaves all that is kept, or nothing is. */

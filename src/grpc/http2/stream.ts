@@ -6,6 +6,7 @@ import type { FrameWriter } from '../frames/frame-writer.ts';
 import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from '../frames/frames.ts';
 import type { ConnectionMemory, CountedCall } from './connection-memory.ts';
 import type { ControlFrameLimit } from './control-frame-limit.ts';
+import type { Progress } from './progress.ts';
 import type { BlockedStream, SendWindows } from './send-windows.ts';
 import type { StreamListener } from './stream-listener.ts';
 import { WaitingData } from './waiting-data.ts';
@@ -18,16 +19,13 @@ export interface StreamConnection {
   readonly memory: ConnectionMemory;
   readonly sendWindows: SendWindows;
   readonly controlFrames: ControlFrameLimit;
+  readonly progress: Progress;
   flush(): void;
   flushSoon(): void;
   whenWritable(): Promise<void> | undefined;
   keepRead(): void;
   resetStream(streamId: number, code: number): void;
   forget(stream: Http2Stream): void;
-  /** A call goes on: the connection has not waited for its client until now. */
-  markProgress(): void;
-  /** The client sent or took bytes of a call: with many of them, the call goes on. */
-  countProgress(bytes: number): void;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -112,7 +110,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     this.#receiveWindow -= counted;
     if (this.#receiveWindow < 0) throw new ConnectionError(ERROR.flowControl, 'the window of a stream is exceeded');
     this.#isRemoteEnded = isLast;
-    this.#connection.countProgress(bytes.length);
+    this.#connection.progress.count(bytes.length);
     if (!this.#isContentLengthKept(bytes.length)) {
       this.reset(ERROR.protocol);
       return;
@@ -181,7 +179,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       this.#connection.controlFrames.countDataFrame();
       return;
     }
-    if (!this.isWaiting) this.#connection.markProgress();
+    if (!this.isWaiting) this.#connection.progress.mark();
     this.#waiting ??= new WaitingData(this.#connection.memory.blocks);
     this.#waiting.bytes.push(head);
     this.#waiting.bytes.push(body);
@@ -231,7 +229,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       writer.bytes(waiting.peek(length), 0, length);
       waiting.drop(length);
       if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.countDataFrame();
-      this.#connection.countProgress(length);
+      this.#connection.progress.count(length);
     }
   }
 

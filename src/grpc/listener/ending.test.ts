@@ -31,6 +31,7 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
+import { readSome } from '../../../test/support/network/read-slowly.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
 const GOODBYE = frame(GOAWAY, 0, 0, Buffer.alloc(8));
@@ -63,8 +64,8 @@ test('a client that said goodbye and reads nothing more is closed within seconds
   client.socket.pause();
   finish.resolve();
   const dripped = frame(PING, 0, 0, Buffer.alloc(8));
-  for (let second = 0; second < 10; second++) {
-    client.socket.write(dripped.subarray(second, second + 1));
+  for (let second = 0; second < 30; second++) {
+    client.socket.write(dripped.subarray(second % dripped.length, (second % dripped.length) + 1));
     for (let turn = 0; turn < 50; turn++) await setImmediate();
     mock.timers.tick(1000);
   }
@@ -86,41 +87,39 @@ async function dial(port: number, tls: object | undefined): Promise<Socket> {
   return client;
 }
 
-/** Reads at least as many bytes, and leaves the rest in the sockets. */
-async function readSome(client: Socket, bytes: number, parts: Buffer[]): Promise<void> {
-  for (let left = bytes; left > 0; ) {
-    const part = client.read() as Buffer | null;
-    if (part === null) await once(client, 'readable');
-    else parts.push(part);
-    left -= part?.length ?? 0;
-  }
-}
-
 for (const [transport, tls] of TRANSPORTS)
-  test(`${transport}: a client that said goodbye and reads slowly gets its whole answer`, async () => {
-    const answer = Buffer.alloc(MORE_THAN_SOCKETS_HOLD);
-    const slow = unary(async () => {
-      await setImmediate();
-      return answer;
+  for (const [what, last, end] of [
+    ['said goodbye', GOODBYE, () => {}],
+    ['ended its side of the connection', UNFINISHED, (client) => client.end()],
+  ] as readonly [string, Buffer, (client: Socket) => void][])
+    test(`${transport}: a client that ${what} and reads slowly gets its whole answer`, async () => {
+      const finish = Promise.withResolvers<void>();
+      const answer = Buffer.alloc(MORE_THAN_SOCKETS_HOLD);
+      const slow = unary(async () => {
+        await finish.promise;
+        await setImmediate();
+        return answer;
+      });
+      await using running = await startGrpcServer([slow, collect(finish.resolve)], { tls });
+      const client = await dial(running.server.port, tls);
+      mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+      const parts: Buffer[] = [];
+      // In one record, which is read at once: while the answer is unread, nothing is.
+      client.write(Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0), ...WIDE_WINDOWS, ...CALL, last]));
+      end(client);
+      if (last === GOODBYE) finish.resolve();
+      for (let second = 0; second < 30; second++) {
+        await readSome(client, 128 * 1024, parts);
+        for (let turn = 0; turn < 50; turn++) await setImmediate();
+        mock.timers.tick(1000);
+      }
+      parts.push(await buffer(client));
+      const data = readFrames(Buffer.concat(parts)).filter(({ type }) => type === DATA);
+      assert.equal(
+        data.reduce((bytes, { payload }) => bytes + payload.length, 0),
+        frameMessage(answer).length,
+      );
     });
-    await using running = await startGrpcServer([slow], { tls });
-    const client = await dial(running.server.port, tls);
-    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    const parts: Buffer[] = [];
-    // In one record, which is read at once: while the answer is unread, nothing is.
-    client.write(Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0), ...WIDE_WINDOWS, ...CALL, GOODBYE]));
-    for (let second = 0; second < 10; second++) {
-      await readSome(client, 512 * 1024, parts);
-      for (let turn = 0; turn < 50; turn++) await setImmediate();
-      mock.timers.tick(1000);
-    }
-    parts.push(await buffer(client));
-    const data = readFrames(Buffer.concat(parts)).filter(({ type }) => type === DATA);
-    assert.equal(
-      data.reduce((bytes, { payload }) => bytes + payload.length, 0),
-      frameMessage(answer).length,
-    );
-  });
 
 for (const [transport, tls] of TRANSPORTS)
   test(`${transport}: a client that ends its side of the connection gets the answer under way, and the connection ends`, async () => {

@@ -34,6 +34,7 @@ const CERTIFICATE_WEIGHT = 17;
  */
 export class Handshakes {
   readonly #readNetwork: ReadNetwork;
+  readonly #monotonicMs: () => number;
   readonly #places: ConnectionPlaces<Handshake>;
   /** All that were accepted and are not handed over. */
   readonly #handshakes = new Set<Handshake>();
@@ -42,13 +43,13 @@ export class Handshakes {
   readonly #turns = createNetworkTurns(BEGUN_IN_A_TURN);
   readonly #records = new RecordLimit();
   readonly #tinyRecords = new TinyRecords();
-  #count = 0;
   #maxAnswerBytes = MAX_ANSWER_BYTES;
   #isMutual = false;
 
-  constructor(max: number, readNetwork: ReadNetwork) {
+  constructor(max: number, readNetwork: ReadNetwork, monotonicMs: () => number) {
     this.#readNetwork = readNetwork;
-    this.#places = new ConnectionPlaces(max);
+    this.#monotonicMs = monotonicMs;
+    this.#places = new ConnectionPlaces(max, monotonicMs);
   }
 
   /** Hands the connections of a listener to the server that speaks TLS with them. */
@@ -114,7 +115,6 @@ export class Handshakes {
   }
 
   #add(raw: Socket, network: string, use: NetworkUse): Handshake {
-    this.#count += 1;
     const close = (): void => void raw.destroy();
     const deadline = setTimeout(close, HANDSHAKE_MS).unref();
     const handshake: Handshake = {
@@ -124,7 +124,9 @@ export class Handshakes {
       raw,
       networkName: network,
       network: use,
-      idleSince: this.#count,
+      changedMs: this.#monotonicMs(),
+      isIdle: true,
+      waitsForClient: false,
       evict: close,
       deadline,
     };
@@ -164,8 +166,6 @@ interface Handshake extends PlacedConnection {
   hasBegun: boolean;
   readonly raw: Socket;
   readonly networkName: string;
-  readonly network: NetworkUse;
-  readonly idleSince: number;
   readonly deadline: NodeJS.Timeout;
 }
 

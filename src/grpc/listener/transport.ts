@@ -2,6 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import { ConnectionPlaces } from '../../connections/connection-places.ts';
+import { followProgress } from '../../connections/socket-progress.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { createNetworkReader, type ReadNetwork } from '../../http/client-address.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
@@ -78,17 +79,20 @@ export class Transport {
   readonly #largeMessages: LargeMessages;
   /** Does the handshakes, and listens nowhere itself. */
   #tlsServer: TlsServer | undefined;
+  /** From the first listener on. */
+  #following: Disposable | undefined;
   #isDraining = false;
 
   constructor(dependencies: TransportDependencies) {
     this.#dependencies = dependencies;
     const { maxMessageBytes, maxConnections, world } = dependencies;
-    this.#connections = new ConnectionPlaces(maxConnections);
+    this.#connections = new ConnectionPlaces(maxConnections, world.monotonicMs);
     this.#countGarbage = dependencies.countGarbage ?? (() => {});
     this.#turns = new Turns(world.monotonicMs);
     this.#decompressor = new Decompressor(world.monotonicMs, this.#countGarbage);
     this.#readNetwork = createNetworkReader(dependencies.trustedProxies ?? []);
-    this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION), this.#readNetwork);
+    const maxHandshakes = Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION);
+    this.#handshakes = new Handshakes(maxHandshakes, this.#readNetwork, world.monotonicMs);
     this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
     this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
@@ -109,6 +113,7 @@ export class Transport {
     });
     server.on('error', (error) => this.#dependencies.log.error({ err: error }, 'The gRPC listener failed'));
     this.#servers.push(server);
+    this.#following ??= followProgress(this.#connections);
     const address = server.address();
     return address === null || typeof address === 'string' ? 0 : address.port;
   }
@@ -139,6 +144,7 @@ export class Transport {
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);
+    this.#following?.[Symbol.dispose]();
   }
 
   #accept(socket: Socket, isUnixSocket: boolean): void {

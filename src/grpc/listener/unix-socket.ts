@@ -22,16 +22,16 @@ export async function openUnixSocket(
   mode: number | undefined,
   listen: (at: SocketPlace) => Promise<unknown>,
 ): Promise<() => void> {
-  await refuseTaken(path);
+  await checkSocketFree(path);
   if (isNamedPipe(path)) {
     await listen({ path, name: path });
     return () => {};
   }
-  const made = join(dirname(path), makeName(basename(path)));
+  const made = nameBeside(path);
   await withMode(mode, () => listen({ path: made, name: path }));
   const own = statSync(made);
   if (!moveIfFree(made, path)) {
-    await refuseTaken(path);
+    await checkSocketFree(path);
     renameSync(made, path);
   }
   return () => {
@@ -40,7 +40,11 @@ export async function openUnixSocket(
   };
 }
 
-/** Another name, which is not longer: the path of a socket has at most 107 bytes. */
+/** Another path in the same folder, which is not longer: the path of a socket has at most 107 bytes. */
+export function nameBeside(path: string): string {
+  return join(dirname(path), makeName(basename(path)));
+}
+
 function makeName(name: string): string {
   const made = `.${randomBytes(4).toString('base64url')}`.slice(-Buffer.byteLength(name));
   return made === name ? makeName(name) : made;
@@ -63,7 +67,7 @@ function isNamedPipe(path: string): boolean {
 }
 
 /** Throws unless the path is free, or has a socket on which no process listens. */
-async function refuseTaken(path: string): Promise<void> {
+export async function checkSocketFree(path: string): Promise<void> {
   if (!existsSync(path)) return;
   if (!statSync(path).isSocket())
     throw new Failure('invalid', `Cannot listen on "${path}": a file that is not a socket has this name`);

@@ -43,7 +43,7 @@ export const listVersions = describeOperation({
   input: z.object({
     model: z.string().max(MAX_MODEL_NAME_BYTES).optional().openapi({ description: 'Only this model' }),
     served: z.enum(['true']).optional().openapi({ description: 'Only versions that are served' }),
-    after: id.optional().openapi({ description: 'Where the page before ended: its `next`' }),
+    after: id.optional().openapi({ description: 'The `next` of the page before' }),
     limit: pageLimit(100, 500),
   }),
   output: z.object({ versions: z.array(versionSchema), next: z.string().nullable() }).openapi('ModelVersionsPage'),

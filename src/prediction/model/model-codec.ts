@@ -12,7 +12,7 @@ import { describeError, Failure } from '../../errors.ts';
 import { decodeForests, encodeForests } from '../gbdt/forest-format.ts';
 import { decodeGeneralForest, encodeGeneralForest } from '../gbdt/general/general-format.ts';
 import type { Forest } from '../gbdt/tree.ts';
-import { countTerms, listTermNames } from '../physics/terms.ts';
+import { restorePhysics, savePhysics } from '../physics/saved-physics.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { Calibration } from './calibration.ts';
 import { FEATURE_NAMES } from './features.ts';
@@ -67,9 +67,7 @@ export function renameModel(file: Uint8Array, id: string): Uint8Array {
 }
 
 function describeSlot(podType: string | null, slot: SlotModels, forestBytes: number): SlotHeader {
-  const targets = Object.fromEntries(
-    Object.entries(slot).map(([target, model]) => [target, describeTarget(target as PredictionTarget, model)]),
-  );
+  const targets = Object.fromEntries(Object.entries(slot).map(([target, model]) => [target, describeTarget(model)]));
   return { podType, targets, ...describeTreeOffsets(slot), forestBytes };
 }
 
@@ -95,15 +93,11 @@ function describeOffsets({ servers, serverNames, podTypes }: ServerOffsets): Off
   };
 }
 
-function describeTarget(target: PredictionTarget, model: TimeModel): TargetHeader {
-  const names = listTermNames(target);
+function describeTarget(model: TimeModel): TargetHeader {
   return {
     rows: model.rows,
     ...(model.offsets.servers.size > 0 && { levels: describeOffsets(model.offsets) }),
-    physics: {
-      coefficients: Object.fromEntries(names.map((name, t) => [name, model.physics.coefficients[t]!])),
-      floorMs: model.physics.floorMs,
-    },
+    physics: savePhysics(model.physics),
     hasForest: model.forest !== undefined,
     ...(model.treeBaseMs !== 0 && { treeBaseMs: model.treeBaseMs }),
     forestShare: model.forestShare,
@@ -248,15 +242,9 @@ function restoreTarget(
   forest: Forest | undefined,
 ): Omit<TimeModel, 'offsets'> {
   if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header lists');
-  const names = listTermNames(target);
-  // A term that was added to the program after this training has no price here: it adds nothing.
-  const coefficients = Float64Array.from(
-    { length: countTerms(target) },
-    (_, t) => header.physics.coefficients[names[t]!] ?? 0,
-  );
   return {
     rows: header.rows,
-    physics: { target, coefficients, floorMs: header.physics.floorMs },
+    physics: restorePhysics(target, header.physics),
     forest,
     treeBaseMs: header.treeBaseMs ?? 0,
     forestShare: header.forestShare,

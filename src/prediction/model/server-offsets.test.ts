@@ -164,7 +164,7 @@ test('what was learned about one server is restored after a restart, quantiles i
     live.observe(forecast, 'tpot', { observedMs: slowness * row.tpotMs! });
   }
   const back = createLiveModel(model);
-  back.restore(readLiveState(await writeLiveState(live.save())));
+  back.restore(await readLiveState(await writeLiveState(live.save())));
   const fresh = createLiveModel(model);
   for (const server of ['10.0.0.0', '10.0.0.1']) {
     const [before, after] = [live, back].map((served) => predictTpot(served, pool[0]!, server));

@@ -24,7 +24,7 @@ function firstToken(requestId: string, ttftMs: number): FirstTokenEvent {
 
 /** A sink and a predictor by a clock that the test moves. */
 function openService(store: Store) {
-  const world = { ms: 0, nowMs: () => world.ms };
+  const world = { ms: 0, nowMs: () => world.ms, monotonicMs: () => world.ms };
   const predictor = createPredictor(world);
   const sink = createObservationSink({
     store,
@@ -73,7 +73,7 @@ forEachEngine('a sample keeps what was known of its server when it was asked', a
 });
 
 test('an event gets the history of its server without memory outside the heap', () => {
-  const predictor = createPredictor({ nowMs: () => 2000 });
+  const predictor = createPredictor({ nowMs: () => 2000, monotonicMs: () => 2000 });
   const { servers, histories } = predictor.live('m');
   const history = histories.ensure(servers.ensure(Buffer.from(input.serverIp)));
   history.begin(1000);

@@ -17,10 +17,12 @@ interface Pool {
   readonly servers: number;
   /** When the caller says that a request was sent. Undefined: its forecast is remembered. */
   readonly date?: (request: number, sentMs: number) => number;
+  /** The clock is set back by an hour before this request. */
+  readonly setBackAt?: number;
 }
 
 /** Serves requests that are sent to the servers in turn. */
-function serve({ requests, servers, date }: Pool) {
+function serve({ requests, servers, date, setBackAt }: Pool) {
   let nowMs = HOUR_MS * 24;
   const live = createLiveModel(modelOfMedian('m@1'), { nowMs: () => nowMs });
   const observed = observeSharedNoise({ requests, underWay: UNDER_WAY, seed: 7 });
@@ -30,7 +32,7 @@ function serve({ requests, servers, date }: Pool) {
   let held = 0;
   let sum = 0;
   for (let i = 0; i < requests; i++) {
-    nowMs += STEP_MS;
+    nowMs += i === setBackAt ? STEP_MS - HOUR_MS : STEP_MS;
     remembered.push(forecast(i));
     const p90Ms = forecastP90Ms(remembered[i]!.tpot);
     if (i >= FIRST_JUDGED && observed[i]! <= p90Ms) held++;
@@ -61,4 +63,13 @@ test('requests that a caller with a late clock dates an hour back leave the p90 
   const ratio = Math.exp(late.meanLogP90 - right.meanLogP90);
   assert.ok(Math.abs(ratio - 1) < 0.02, `${ratio} times the p90`);
   assert.ok(late.live.learning.recent.list().length <= right.live.learning.recent.list().length);
+});
+
+test('a clock that is set back by an hour leaves forecasts as of a dispatch as they are', (t) => {
+  const pool = { requests: 2500, servers: 60, date: (_: number, sentMs: number) => sentMs };
+  const [right, setBack] = [serve(pool), serve({ ...pool, setBackAt: FIRST_JUDGED })];
+  const ratio = Math.exp(setBack.meanLogP90 - right.meanLogP90);
+  t.diagnostic(`${setBack.percent.toFixed(1)} %, not ${right.percent.toFixed(1)} %; ${ratio} times the p90`);
+  assert.ok(Math.abs(setBack.percent - right.percent) <= 1, `${setBack.percent} %, not ${right.percent} %`);
+  assert.ok(Math.abs(ratio - 1) < 0.02, `${ratio} times the p90`);
 });

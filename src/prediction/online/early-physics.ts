@@ -4,16 +4,18 @@
  */
 import { createTargetPrior, type LatencyModel, type TimeModel } from '../model/model.ts';
 import { evaluatePhysics, fitPhysics } from '../physics/physics.ts';
+import { restorePhysics, type SavedPhysics, savePhysics } from '../physics/saved-physics.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { RecentRow } from './recent-rows.ts';
 
 /**
  * The prior is fitted at `LEAST_ROWS` observed times of a target, at each doubling up to `MOST_ROWS`, and then after every
- * `MOST_ROWS` more. A fit uses at most the newest `MOST_ROWS` rows of all targets.
+ * `MOST_ROWS` more. A fit uses at most the newest `FITTED_ROWS` times of the target.
  */
 const LEAST_ROWS = 4;
 const MOST_ROWS = 512;
+const FITTED_ROWS = 256;
 /**
  * With fewer times than this, the prior is replaced only if it predicts at least twice what was observed: the first requests
  * after the start of a server are slower than all later ones.
@@ -38,22 +40,54 @@ export function createEarlyPhysics(): EarlyPhysics {
   };
 }
 
-/**
- * Fits a prior to the newest of these rows for each target that was never trained. A target with too few rows is answered by the
- * built-in prior.
- */
+export interface FitOptions {
+  readonly targets?: readonly PredictionTarget[];
+  /** A target with too few rows keeps the prior of this model. */
+  readonly present?: LatencyModel;
+}
+
+/** Fits a prior for each of the targets that was never trained, to the newest rows of that target. */
 export function fitPriors(
   model: LatencyModel,
   recent: readonly RecentRow[],
-  targets: readonly PredictionTarget[] = PREDICTION_TARGETS,
+  { targets = PREDICTION_TARGETS, present = model }: FitOptions = {},
 ): LatencyModel {
-  const rows = recent.slice(-MOST_ROWS);
   const unlearned = targets.filter((target) => !hasLearned(model, target));
-  if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
-  const fitted = unlearned.map((target) => [target, fitPrior(target, rows)] as const);
-  // A target without a model is answered by the prior, and counts as one that was not learned.
-  if (fitted.every(([target, prior]) => prior === model.pooled[target])) return model;
-  const kept = Object.entries({ ...model.pooled, ...Object.fromEntries(fitted) }).filter(
+  return replacePriors(model, unlearned, (target) => {
+    const { pooled } = hasLearned(present, target) ? model : present;
+    return fitPrior(target, recent, pooled[target]);
+  });
+}
+
+/** The priors of the targets that were never trained; null for the built-in one. */
+export type SavedPriors = Readonly<Partial<Record<PredictionTarget, SavedPhysics | null>>>;
+
+export function savePriors(model: LatencyModel): SavedPriors {
+  const saved = listUnlearned(model).map((target) => {
+    const prior = model.pooled[target];
+    return [target, prior === undefined ? null : savePhysics(prior.physics)] as const;
+  });
+  return Object.fromEntries(saved);
+}
+
+/** The model with the saved priors of the targets that were never trained. */
+export function restorePriors(model: LatencyModel, saved: SavedPriors): LatencyModel {
+  const known = listUnlearned(model).filter((target) => saved[target] !== undefined);
+  return replacePriors(model, known, (target) => {
+    const physics = saved[target];
+    return physics ? { ...createTargetPrior(target), physics: restorePhysics(target, physics) } : undefined;
+  });
+}
+
+/** Returns the same model if all of its priors stay. A target without a prior is answered by the built-in one. */
+function replacePriors(
+  model: LatencyModel,
+  targets: readonly PredictionTarget[],
+  read: (target: PredictionTarget) => TimeModel | undefined,
+): LatencyModel {
+  const priors = targets.map((target) => [target, read(target)] as const);
+  if (priors.every(([target, prior]) => prior === model.pooled[target])) return model;
+  const kept = Object.entries({ ...model.pooled, ...Object.fromEntries(priors) }).filter(
     ([, known]) => known !== undefined,
   );
   return { ...model, pooled: Object.fromEntries(kept) };
@@ -89,15 +123,19 @@ export function hasLearned({ pooled }: LatencyModel, target: PredictionTarget): 
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);
 }
 
-/** Undefined if the built-in prior stays: the target has few rows, and they do not show that the prior is much too slow. */
-function fitPrior(target: PredictionTarget, recent: readonly RecentRow[]): TimeModel | undefined {
-  const rows = recent.filter((row) => row.target === target);
+/** The present prior (undefined: the built-in one) stays if the target has few rows, and they do not show that it is much too slow. */
+function fitPrior(
+  target: PredictionTarget,
+  recent: readonly RecentRow[],
+  present: TimeModel | undefined,
+): TimeModel | undefined {
+  const rows = recent.filter((row) => row.target === target).slice(-FITTED_ROWS);
+  if (rows.length < LEAST_ROWS) return present;
   const prior = createTargetPrior(target);
   const load = { count: rows.length } as MetricColumns;
   for (const [m, name] of MODEL_COLUMNS.entries()) load[name] = Float64Array.from(rows, ({ metrics }) => metrics[m]!);
   const observed = Float64Array.from(rows, ({ observedMs }) => observedMs);
-  if (rows.length < LEAST_ROWS) return undefined;
-  if (rows.length < SURE_ROWS && !isTooSlow(prior, load, observed)) return undefined;
+  if (rows.length < SURE_ROWS && !isTooSlow(present ?? prior, load, observed)) return present;
   return { ...prior, physics: fitPhysics(target, load, observed) };
 }
 

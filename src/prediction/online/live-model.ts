@@ -12,7 +12,14 @@ import { certaintyOf } from '../schema/answer-certainty.ts';
 import type { AnswerStatistic, PredictColumns, PredictedColumns } from '../schema/columns.ts';
 import { type MetricColumns, PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
-import { createBasisReader, createEarlyPhysics, fitPriors, listUnlearned } from './early-physics.ts';
+import {
+  createBasisReader,
+  createEarlyPhysics,
+  fitPriors,
+  listUnlearned,
+  restorePriors,
+  savePriors,
+} from './early-physics.ts';
 import { createForecasts, type Forecast } from './forecasts.ts';
 import { createMoments, readKnown } from './known-before.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
@@ -113,7 +120,8 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   function* prepareSwap(next: LatencyModel): Generator<void, void> {
     const rows = parts.recent.list();
     const known: RowEstimates = new Map();
-    yield* table.prepareSwap(fitPriors(next, rows), (prepared) => estimateRows(rows, { ...prepared, known }));
+    const fitted = fitPriors(next, rows, { present: table.model });
+    yield* table.prepareSwap(fitted, (prepared) => estimateRows(rows, { ...prepared, known }));
     beginAgain(parts, PREDICTION_TARGETS, known);
   }
 
@@ -146,15 +154,13 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     },
     prepareSwap,
     learning,
-    save: () => ({ version: table.model.id, ...saveLiveModel(learning) }),
+    save: () => ({ version: table.model.id, priors: savePriors(table.model), ...saveLiveModel(learning) }),
     restore(saved) {
       for (const podType of saved.podTypes) podTypes.register(podType);
       for (const { podType } of saved.slots) if (table.keyOf(podType) === podType) table.ensure(podType);
       restoreLiveModel(saved, learning);
-      if (saved.version !== undefined && saved.version !== table.model.id) beginAgain(parts);
+      restorePredictions(parts, saved);
       hasObserved ||= saved.slots.length > 0;
-      // The saved residuals belong to a prior that was fitted to these rows, so it is fitted again.
-      fitPriorsAgain(parts, listUnlearned(table.model));
     },
   };
 }
@@ -186,9 +192,21 @@ function noteRow({ tracker, recent, moments, table }: ReplayedParts, row: Recent
 /** Runs all steps at once, which takes a few milliseconds. The means of other targets stay, since their predictions did not change. */
 function fitPriorsAgain(parts: ReplayedParts, targets: readonly PredictionTarget[]): void {
   const { recent, table } = parts;
-  const fitted = fitPriors(table.model, recent.list(), targets);
+  const fitted = fitPriors(table.model, recent.list(), { targets });
   if (fitted === table.model) return;
   for (const _ of table.prepareSwap(fitted));
+  beginAgain(parts, targets);
+}
+
+/** Serves the saved priors. Means begin again where they were saved by another version, or by a release that saved no priors. */
+function restorePredictions(parts: ReplayedParts, { version, priors = {} }: SavedLiveModel): void {
+  const { moments, recent, table } = parts;
+  const unlearned = listUnlearned(table.model);
+  const isServed = version === undefined || version === table.model.id;
+  const targets = isServed ? unlearned.filter((target) => priors[target] === undefined) : PREDICTION_TARGETS;
+  const fitted = fitPriors(restorePriors(table.model, priors), recent.list(), { targets });
+  if (fitted !== table.model) for (const _ of table.prepareSwap(fitted));
+  for (const target of unlearned) moments.outdateMeans(target);
   beginAgain(parts, targets);
 }
 

@@ -38,7 +38,7 @@ export const SHARED_NAME = '';
 /** The most rows that are predicted at once, since evaluators keep room for the largest call. */
 const ROWS_AT_ONCE = 4096;
 
-export function createPredictor(world: Pick<World, 'nowMs'> = realWorld): SwappablePredictor {
+export function createPredictor(world: Pick<World, 'nowMs' | 'monotonicMs'> = realWorld): SwappablePredictor {
   const prior = createPriorModel();
   const trained = new Map<string, LiveModel>();
   const untrained = createUntrainedModels(() => createLiveModel(prior, world), world);

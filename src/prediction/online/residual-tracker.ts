@@ -89,7 +89,8 @@ export interface ResidualTracker {
   /** The means of each pod type and of all together, for a restart. */
   save(): SavedResiduals;
   saveServer(server: number): SavedMeans;
-  restore(saved: SavedResiduals): void;
+  /** `podTypes` has the number now of each pod type by its number in the saved means; undefined for one whose means are left out. */
+  restore(saved: SavedResiduals, podTypes: readonly (number | undefined)[]): void;
   restoreServer(server: number, saved: SavedMeans): void;
   /** The sums and then the weights of one target (`rangeOfTarget`); each event of it decays them by `MEANS_DECAYS`. */
   readTarget(owner: MeansOwner, target: PredictionTarget): Float64Array;
@@ -167,11 +168,13 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
     },
     save: () => ({ podTypes: copyMeans(byPodType, 0, byPodType.sums.length), model: copyMeans(ofModel, 0, STRIDE) }),
     saveServer: (server) => copyMeans(byServer, server * STRIDE, STRIDE),
-    restore(saved) {
+    restore(saved, podTypes) {
       fillMeans(ofModel, 0, saved.model);
-      fillMeans(byPodType, 0, saved.podTypes);
+      for (let podType = 0; podType < maxPodTypes; podType++) clear(byPodType, podType);
+      for (const [savedAs, podType] of podTypes.entries())
+        if (podType !== undefined) fillMeans(byPodType, podType, selectOwner(saved.podTypes, savedAs));
     },
-    restoreServer: (server, saved) => fillMeans(byServer, server * STRIDE, saved),
+    restoreServer: (server, saved) => fillMeans(byServer, server, saved),
     readTarget(owner, target) {
       const { sums, weights, at } = findTarget(owner, target);
       const values = new Float64Array(2 * TARGET_COLUMNS);
@@ -249,8 +252,12 @@ function copyMeans({ sums, weights }: Means, from: number, length: number): Save
   return { sums: [...sums.subarray(from, from + length)], weights: [...weights.subarray(from, from + length)] };
 }
 
-function fillMeans(means: Means, at: number, saved: SavedMeans): void {
-  const length = Math.min(saved.sums.length, means.sums.length - at);
-  means.sums.set(saved.sums.slice(0, length), at);
-  means.weights.set(saved.weights.slice(0, length), at);
+function selectOwner({ sums, weights }: SavedMeans, owner: number): SavedMeans {
+  const [from, to] = [owner * STRIDE, (owner + 1) * STRIDE];
+  return { sums: sums.slice(from, to), weights: weights.slice(from, to) };
+}
+
+function fillMeans(means: Means, owner: number, saved: SavedMeans): void {
+  means.sums.set(saved.sums, owner * STRIDE);
+  means.weights.set(saved.weights, owner * STRIDE);
 }

@@ -74,3 +74,20 @@ test('a state that is restored while its process serves, even twice, adds no rep
     assert.deepEqual(listRecent(live), before);
   }
 });
+
+test('a server that takes the number of a forgotten one while the state is written is not saved with its reports', () => {
+  const live = createLiveModel(model);
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  const observe = (server: string, observedMs: number) =>
+    live.observe(live.forecast(columns, '', Buffer.from(server)), 'ttft', { observedMs });
+  // Each server has a time of its own.
+  for (let i = 0; i < live.servers.capacity; i++) observe(String(i), 1000 + i);
+  const saved: string[] = [];
+  for (const { address, rows = [] } of live.save().servers) {
+    if (saved.length === 0) observe('another', 1);
+    saved.push(address);
+    for (const { times } of rows) assert.deepEqual(times, { ttft: 1000 + Number(address) });
+  }
+  assert.ok(saved.includes('another'));
+});

@@ -6,6 +6,7 @@
 
 import type { PredictionTarget } from '../schema/observation-table.ts';
 import { numberOfPodType } from '../schema/pod-type.ts';
+import type { SavedPriors } from './early-physics.ts';
 import type { SavedExperts } from './expert-weights.ts';
 import { NO_CORRECTIONS, type SavedQuantiles } from './intervals/conformal.ts';
 import type { RecentRow, RecentRows } from './recent-rows.ts';
@@ -15,6 +16,8 @@ import type { TargetPredictor } from './target-predictor.ts';
 export interface SavedLiveModel {
   /** The version whose residuals are saved; older releases did not write it. */
   readonly version?: string;
+  /** The means of targets without a training are relative to these. Older releases did not write them. */
+  readonly priors?: SavedPriors;
   readonly podTypes: readonly string[];
   /** The means of residuals, of the pod types and of all together (`ResidualTracker.save`). */
   readonly state: SavedResiduals;
@@ -124,10 +127,12 @@ function saveServerTarget({ weights, intervals }: TargetPredictor, server: numbe
 }
 
 function* saveServers(state: LiveModelState, older: readonly RecentRow[]): Generator<SavedServer> {
-  const rowsOf = Map.groupBy(older, ({ key }) => key.server);
+  // Not by number: between two steps, that of a forgotten server may be given to another one.
+  const rowsOf = Map.groupBy(older, ({ key }) => key.address);
   for (const { server, ...means } of listServerMeans(state.tracker)) {
     const slots = saveSlots(state, (target) => saveServerTarget(target, server));
-    yield { ...means, slots, rows: saveServerRows(rowsOf.get(server) ?? []) };
+    const rows = rowsOf.get(state.tracker.servers.addressOf(server)) ?? [];
+    yield { ...means, slots, rows: saveServerRows(rows) };
   }
 }
 
@@ -155,10 +160,11 @@ export function* listServerMeans(
 
 /** Every pod type that was saved must be registered by now. Slots that are not open are left out. */
 export function restoreLiveModel(saved: SavedLiveModel, state: LiveModelState): void {
-  const { tracker, recent, slots } = state;
+  const { podTypes, tracker, recent, slots } = state;
   const { servers } = tracker;
   const readRows = createRowReader(state);
-  tracker.restore(saved.state);
+  // Means have the numbers that pod types had in the process that saved. 0 stands for all without a number.
+  tracker.restore(saved.state, [0, ...saved.podTypes.map((name) => numberOfPodType(podTypes, name) || undefined)]);
   for (const { podType, ttft, tpot } of saved.slots) {
     restoreTarget(slots.get(podType)?.ttft, ttft);
     restoreTarget(slots.get(podType)?.tpot, tpot);
@@ -197,7 +203,10 @@ function createRowReader({ podTypes, tracker: { servers } }: LiveModelState) {
 function replaceRestored(recent: RecentRows, restored: readonly RecentRow[]): void {
   const own = recent.list().filter(({ isRestored }) => !isRestored);
   const known = new Set(own.map(describeRow));
-  recent.replace([...restored.filter((row) => !known.has(describeRow(row))), ...own]);
+  const times = new Set(own.map(({ observedMs }) => observedMs));
+  // Texts of thousands of rows would take most of the time of a restore.
+  const isKnown = (row: RecentRow): boolean => times.has(row.observedMs) && known.has(describeRow(row));
+  recent.replace([...restored.filter((row) => !isKnown(row)), ...own]);
 }
 
 function describeRow({ key, podType, metrics, target, observedMs }: RecentRow): string {

@@ -8,8 +8,7 @@ import { createPredictor, SHARED_NAME, type SwappablePredictor } from './predict
 
 const OWN_LIVE_MODELS = 256;
 
-function openFullPredictor() {
-  const world = createStillWorld();
+function openFullPredictor(world = createStillWorld()) {
   const predictor = createPredictor(world);
   const forgotten: string[] = [];
   predictor.onForget((name) => forgotten.push(name));
@@ -40,6 +39,19 @@ test('a name that is predicted keeps its live model', () => {
   predictor.predictBatch('other 0', createPredictColumns(0), ['p50']);
   predictor.live('m');
   assert.deepEqual(forgotten, ['other 1']);
+});
+
+test('a name keeps its live model when the clock is set ahead, and gives way when the clock was set back', () => {
+  const world = createStillWorld();
+  const start = world.nowMs();
+  let clockMs = start;
+  const { predictor, forgotten } = openFullPredictor({ ...world, nowMs: () => clockMs });
+  clockMs = start + 24 * LEAST_IDLE_MS;
+  assert.equal(hasOwn(predictor, 'm'), false);
+  clockMs = start - 24 * LEAST_IDLE_MS;
+  world.moveMs(LEAST_IDLE_MS);
+  assert.equal(hasOwn(predictor, 'm'), true);
+  assert.deepEqual(forgotten, ['other 0']);
 });
 
 test('names with a trained version take no place, until it is removed', () => {

@@ -34,7 +34,6 @@ export interface TargetListDependencies {
 const MAX_FILE_BYTES = 1_048_576;
 
 export function createTargetList({ source, addresses, log }: TargetListDependencies): TargetList {
-  const isFile = !source.includes('://');
   let entries: readonly ScrapeEntry[] | undefined;
   let version = '';
   let targets: readonly ScrapeTarget[] = [];
@@ -44,9 +43,9 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
 
   /** Returns true if the list changed. */
   async function readList(): Promise<boolean> {
-    const next = isFile ? await readVersion(source) : source;
+    const next = isFile(source) ? await readVersion(source) : source;
     if (next === version && entries !== undefined) return false;
-    entries = parseScrapeList(isFile ? await readBounded(source) : source);
+    entries = await readScrapeList(source);
     version = next;
     return true;
   }
@@ -82,6 +81,15 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
       return targets;
     },
   };
+}
+
+/** Reads a list of servers, or the file with one. Throws `invalid` if it cannot be read. */
+export async function readScrapeList(source: string): Promise<ScrapeEntry[]> {
+  return parseScrapeList(isFile(source) ? await readBounded(source) : source);
+}
+
+function isFile(source: string): boolean {
+  return !source.includes('://');
 }
 
 /** A target that still has names which other targets have too. */

@@ -52,12 +52,10 @@ export async function saveLiveStates(store: Store, states: readonly NamedLiveSta
 }
 
 export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {
-  const rows = await store.read(listStatesSql, [SHARED_NAME]);
-  return rows.map(({ target_model: targetModel, sequence, content }) => ({
-    targetModel,
-    sequence,
-    saved: readLiveState(content),
-  }));
+  const states: NamedLiveState[] = [];
+  for (const { target_model: targetModel, sequence, content } of await store.read(listStatesSql, [SHARED_NAME]))
+    states.push({ targetModel, sequence, saved: await readLiveState(content) });
+  return states;
 }
 
 export interface SavedAt {
@@ -91,7 +89,7 @@ export async function deleteUnreadStates(store: Store, saved: ReadonlyMap<string
   );
 }
 
-/** Encoding this many servers takes about a millisecond; after them, waiting calls are answered. */
+/** Encoding or decoding this many servers takes about a millisecond; after them, waiting calls are answered. */
 const SERVERS_AT_ONCE = 32;
 
 /** Answers calls meanwhile; a server that is first reported during the encoding is stored at the next save. */
@@ -104,10 +102,12 @@ export async function writeLiveState({ servers, ...rest }: SavedLiveModel): Prom
   return lines.join('\n');
 }
 
-export function readLiveState(content: string): SavedLiveModel {
-  const [rest, ...servers] = content.split('\n');
-  return {
-    ...(JSON.parse(rest!) as Omit<SavedLiveModel, 'servers'>),
-    servers: servers.map((line) => JSON.parse(line) as SavedServer),
-  };
+export async function readLiveState(content: string): Promise<SavedLiveModel> {
+  const [rest, ...lines] = content.split('\n');
+  const servers: SavedServer[] = [];
+  for (const line of lines) {
+    servers.push(JSON.parse(line) as SavedServer);
+    if (servers.length % SERVERS_AT_ONCE === 0) await yieldToCalls();
+  }
+  return { ...(JSON.parse(rest!) as Omit<SavedLiveModel, 'servers'>), servers };
 }

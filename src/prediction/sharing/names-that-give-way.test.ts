@@ -71,6 +71,6 @@ forEachEngine('a state of a name that has no place is not restored into what oth
   await saveLiveStates(store, before.learning.save(['m']), 0);
   const full = openSharingProcess(store);
   for (const name of JUNK) full.predictor.live(name);
-  full.learning.restore(await listLiveStates(store), before.learning.sequence);
+  await full.learning.restore(await listLiveStates(store), before.learning.sequence);
   assert.equal(full.predictor.live(SHARED_NAME).learning.recent.list().length, 0);
 });

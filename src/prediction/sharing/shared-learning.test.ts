@@ -259,14 +259,13 @@ forEachEngine('a process that starts takes up what was saved and what came since
   await settle(processes);
   const started = openSharingProcess(store);
   started.predictor.swap('m', model);
-  started.learning.restore(states, 0);
+  await started.learning.restore(states, 0);
   await started.applyNewRows();
   assertAlike([first!, second!, started]);
 });
 
-forEachEngine(
-  'rows of a restored state count once after a swap, however many processes restored it',
-  async (_, context) => {
+for (const order of ['one after the other', 'together'])
+  forEachEngine(`rows of a restored state count once after processes have swapped ${order}`, async (_, context) => {
     const [before, ...restarted] = await openProcesses(4, context.openAnother);
     before!.observe(observePool({ rows: 6, servers: SLOWED, seed: 1 }));
     await before!.share();
@@ -275,19 +274,22 @@ forEachEngine(
       ...rest,
       saved: { ...saved, servers: [...saved.servers] },
     }));
-    for (const { learning } of restarted) learning.restore(states, sequence);
+    for (const { learning } of restarted) await learning.restore(states, sequence);
     before!.predictor.swap('m', later);
-    for (const each of restarted) {
-      each.predictor.swap('m', later);
-      for (const other of restarted) await other.share();
+    if (order === 'together') for (const { predictor } of restarted) predictor.swap('m', later);
+    for (const { predictor } of restarted) {
+      if (order !== 'together') predictor.swap('m', later);
+      for (const each of restarted) {
+        await each.applyNewRows();
+        await each.share();
+      }
     }
     assertAlike(restarted);
     const expected = listMeans(before!);
     for (const means of restarted.map(listMeans))
       for (const [i, value] of means.entries())
         assert.ok(Math.abs(value - expected[i]!) < 1e-4, `${i}: ${value} instead of ${expected[i]}`);
-  },
-);
+  });
 
 /** The sums and weights of residuals of all servers together. */
 function listMeans({ predictor }: SharingProcess): number[] {

@@ -28,8 +28,8 @@ export interface SharedLearning {
   countPending(): number;
   /** The agreed state of these models (`state-for-restart.ts`). */
   save(names: readonly string[]): NamedLiveState[];
-  /** Restores saved states. The rows of the log after `sequence` are applied next. */
-  restore(states: readonly NamedLiveState[], sequence: number): void;
+  /** Restores saved states, one by one: calls are answered between two. The rows of the log after `sequence` are applied next. */
+  restore(states: readonly NamedLiveState[], sequence: number): Promise<void>;
 }
 
 export interface TimeToLearn {
@@ -63,8 +63,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
   const isLive = (name: string) => predictor.liveNameOf(name) === name;
   let sinceMs: number | undefined;
 
-  function takeRow(limit: number): void {
-    const taken = models.take(limit);
+  function addRow(taken: readonly NamedEntries[]): void {
     if (taken.length > 0) outgoing.add({ models: taken, sinceMs: sinceMs ?? world.nowMs() });
     sinceMs = undefined;
   }
@@ -89,7 +88,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
       for (const name of touched) for (const _ of models.open(name).reweigh()) await yieldToCalls();
     },
     async append() {
-      if (outgoing.count === 0) takeRow(MAX_ENTRIES);
+      if (outgoing.count === 0) addRow(models.take(MAX_ENTRIES));
       const hasRow = outgoing.count > 0;
       await outgoing.appendFirst();
       return hasRow;
@@ -108,10 +107,14 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
         const saved = toStateForRestart(predictor.live(targetModel).save(), (name) => shared.findBase(name));
         return { targetModel, sequence: reader.sequence, saved };
       }),
-    restore(states, from) {
-      // Events of this process that are in no row yet become a row now. It is applied later like a row of another process.
-      takeRow(Number.POSITIVE_INFINITY);
-      models.restore(states);
+    async restore(states, from) {
+      // Events of this process that are in no row yet become a row. It is applied later like a row of another process.
+      const taken: NamedEntries[] = [];
+      for (const ofModel of models.restore(states)) {
+        taken.push(...ofModel);
+        await yieldToCalls();
+      }
+      addRow(taken);
       reader.beginAfter(from);
     },
   };
@@ -179,6 +182,14 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
 
   const open = (targetModel: string) => find(targetModel).shared;
 
+  /** Closes a shared model, and returns what was observed here and not taken before. */
+  function close(name: string): NamedEntries[] {
+    const taken = models.get(name)?.take(Number.POSITIVE_INFINITY) ?? [];
+    models.get(name)?.close();
+    models.delete(name);
+    return taken.map((entries) => ({ targetModel: name, ...entries }));
+  }
+
   return {
     open,
     countPending: () => [...models.values()].reduce((sum, shared) => sum + shared.countPending(), 0),
@@ -203,19 +214,21 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       for (const _ of shared.apply(entries, isOwn && name === targetModel)) await yieldToCalls();
       return name;
     },
-    restore(states: readonly NamedLiveState[]): void {
-      for (const shared of models.values()) shared.close();
-      models.clear();
+    /** Restores a model in each step, and yields what was observed here and not taken before. */
+    *restore(states: readonly NamedLiveState[]): Generator<NamedEntries[]> {
       restoredTo.clear();
       // The list begins with the newest states. They are opened last, so that they are the last to give way to other names.
       for (const { targetModel, saved, sequence } of states.toReversed()) {
         const live = predictor.live(targetModel);
         if (predictor.liveNameOf(targetModel) !== targetModel) continue;
+        const taken = close(targetModel);
         live.restore(saved);
         restoredTo.set(targetModel, sequence);
         // Opened now: its means are shared from the next swap on, even if no report comes before that.
         open(targetModel);
+        yield taken;
       }
+      yield [...models.keys()].filter((name) => !restoredTo.has(name)).flatMap(close);
     },
   };
 }

@@ -5,6 +5,7 @@
  */
 import type { World } from '../../world.ts';
 import type { LiveModel } from '../online/live-model.ts';
+import type { RecentRow } from '../online/recent-rows.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 import { createEntriesOfUnservedVersions } from './entries-of-unserved-versions.ts';
 import {
@@ -53,6 +54,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
   const pending = createPendingGroups();
   const groups = createSharedGroupIndex(live, (each) => pending.remove(each));
   const unserved = createEntriesOfUnservedVersions(world);
+  const means = createMeansStart({ live, groups, pending });
   const followed = { ttft: live.learning.basisOf('ttft'), tpot: live.learning.basisOf('tpot') };
 
   /**
@@ -64,7 +66,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
       const basis = live.learning.basisOf(target);
       if (basis === followed[target]) continue;
       followed[target] = basis;
-      beginMeans({ live, groups, pending }, target, unserved.take(target, basis));
+      means.begin(target, unserved.take(target, basis));
     }
   }
 
@@ -86,6 +88,7 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     take(limit) {
       followSwap();
+      means.onTake();
       const byVersion = Map.groupBy(pending.takeEntries(limit), ({ name }) => followed[name.target]);
       return [...byVersion].map(([version, entries]) => ({ version, entries }));
     },
@@ -97,19 +100,25 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
       if (!isOwn) unserved.hold({ version, entries: entries.filter(({ name }) => !served.includes(name.target)) });
       const counts = ({ kind, target }: GroupName): boolean =>
         !isMeans(kind) || (served.includes(target) && live.learning.basisOf(target) === version);
+      if (!isOwn) means.beforeOthers(entries.filter(({ name }) => isMeans(name.kind) && counts(name)));
       for (const [i, entry] of entries.entries()) {
         if (counts(entry.name)) applyEntry(entry, isOwn);
         if (i % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) yield;
       }
     },
-    *reweigh() {
-      for (const slot of live.learning.slots.values())
-        for (const target of PREDICTION_TARGETS) yield* slot[target].weights.reweighServers();
-    },
+    reweigh: () => reweighServers(live),
     countPending: () => pending.count(),
-    findBase: (name) => groups.find(name)?.base,
+    findBase(name) {
+      followSwap([name.target]);
+      return groups.find(name)?.base;
+    },
     close: () => groups.close(),
   };
+}
+
+function* reweighServers({ learning }: LiveModel): Generator<void> {
+  for (const slot of learning.slots.values())
+    for (const target of PREDICTION_TARGETS) yield* slot[target].weights.reweighServers();
 }
 
 /**
@@ -129,20 +138,46 @@ interface SharedParts {
   readonly pending: ReturnType<typeof createPendingGroups>;
 }
 
-/** Begins the means of a target with recent rows of this process, and with entries of others that were held. */
-function beginMeans(parts: SharedParts, target: PredictionTarget, held: readonly GroupEntry[]): void {
-  const { groups, live, pending } = parts;
-  groups.resetMeans(target);
-  // Processes that restored the same state have the same rows: they are in the entries of the one that served the version first.
-  const isFirst = held.length === 0;
-  if (!isFirst) live.learning.replayOwn(target);
-  const rows = live.learning.recent.list().filter((row) => row.target === target && (isFirst || !row.isRestored));
-  for (const [name, events] of countEventsOfMeans(live.learning, rows)) {
-    const means = groups.ensure(name);
-    addReplayed(means, events);
-    pending.add(means);
+/**
+ * Begins means with recent rows after a swap. Processes that restored the same state have the same rows of it: these are left out
+ * where the means of another process come before this one has taken its own.
+ */
+function createMeansStart({ live, groups, pending }: SharedParts) {
+  /** The targets whose means have rows of a restored state, and were not taken since. */
+  const withRestored = new Set<PredictionTarget>();
+
+  function begin(target: PredictionTarget, isChosen: (row: RecentRow) => boolean): void {
+    groups.resetMeans(target);
+    withRestored.delete(target);
+    const rows = live.learning.recent.list().filter((row) => row.target === target && isChosen(row));
+    for (const [name, events] of countEventsOfMeans(live.learning, rows)) {
+      const means = groups.ensure(name);
+      addReplayed(means, events);
+      pending.add(means);
+    }
+    if (rows.some(({ isRestored }) => isRestored)) withRestored.add(target);
   }
-  for (const entry of held) mergeEntryOfOther(groups.ensure(entry.name), entry);
+
+  function leaveOutRestored(target: PredictionTarget): void {
+    live.learning.replayOwn(target);
+    begin(target, ({ isRestored }) => !isRestored);
+  }
+
+  return {
+    /** `held` are the entries that other processes have shared before. */
+    begin(target: PredictionTarget, held: readonly GroupEntry[]): void {
+      if (held.length > 0) leaveOutRestored(target);
+      else begin(target, () => true);
+      for (const entry of held) mergeEntryOfOther(groups.ensure(entry.name), entry);
+    },
+    /** Must be called before these means of another process are merged. */
+    beforeOthers(entries: readonly GroupEntry[]): void {
+      for (const target of withRestored)
+        if (entries.some(({ name }) => name.target === target)) leaveOutRestored(target);
+    },
+    /** Must be called before means are taken. */
+    onTake: () => withRestored.clear(),
+  };
 }
 
 /** The groups with events on top of their base, in the order in which they got the first of these. */

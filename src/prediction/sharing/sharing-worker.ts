@@ -47,7 +47,7 @@ export function createSharingWorker(dependencies: SharingDependencies): SharingW
 
   async function restore(): Promise<void> {
     const { first } = await readLogEnds(store);
-    learning.restore(await listLiveStates(store), first - 1);
+    await learning.restore(await listLiveStates(store), first - 1);
     await applyNewRows();
   }
 

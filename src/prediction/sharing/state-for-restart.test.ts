@@ -29,7 +29,7 @@ forEachEngine(
     after.predictor.swap('m', model);
     // A process that has restarted saves what it was given.
     for (let restarts = 0; restarts < 2; restarts++) {
-      after.learning.restore(await listLiveStates(store), before.learning.sequence);
+      await after.learning.restore(await listLiveStates(store), before.learning.sequence);
       await saveLiveStates(store, after.learning.save(['m']), 0);
     }
     for (const { predictor } of [before, after]) predictor.swap('m', { ...model, id: 'm@2' });
@@ -42,3 +42,22 @@ forEachEngine(
     assert.equal(kept(after), kept(before));
   },
 );
+
+forEachEngine('a state that is saved right after a swap has no means of the former version', async (store) => {
+  const slower = rows.map((row) => moveTo(row, row.input.serverIp, 2));
+  const next = trainModel('m@2', tabulate(slower), { ...DEFAULT_TRAINING, trees });
+  const before = openSharingProcess(store);
+  before.predictor.swap('m', model);
+  before.observe(slower.slice(0, 60));
+  await before.share();
+  before.observe(slower.slice(60, 61));
+  before.predictor.swap('m', next);
+  await saveLiveStates(store, before.learning.save(['m']), 0);
+  const [after, fresh] = [openSharingProcess(store), openSharingProcess(store)];
+  for (const { predictor } of [after, fresh]) predictor.swap('m', next);
+  await after.learning.restore(await listLiveStates(store), before.learning.sequence);
+  for (const [i, ms] of after.predict(rows[7]!.input).slice(0, 2).entries()) {
+    const ratio = ms / fresh.predict(rows[7]!.input)[i]!;
+    assert.ok(ratio < 1.2, `${ratio} times as long`);
+  }
+});

@@ -3,34 +3,26 @@
  * refuses a push: it prints problems, and exits with 0. A push waits for it, so this file loads little. `install` and `send` fail
  * like other commands.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { userInfo } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { print, printJson, readNamedFile, remark } from '../../command-line/output.ts';
+import { print, printJson, remark } from '../../command-line/output.ts';
 import { durationIn } from '../../command-line/time-option.ts';
-import { describeError, Failure } from '../../errors.ts';
+import { describeError } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { LIMITS } from '../events/event-limits.ts';
-import { createHttpSender, type ServiceAddress } from '../git/http-sender.ts';
+import { createHttpSender } from '../git/http-sender.ts';
 import { handlePostReceive } from '../git/post-receive.ts';
-import { isRepositoryName } from '../git/read-entry.ts';
 import { type SpoolReport, sendPatiently, sendSpool } from '../git/send-spool.ts';
 import { openSpool } from '../git/spool.ts';
+import { createInstall } from './git-hook-install.ts';
+import { type Connection, DEFAULT_URL, parseRepository, readAddress, SETTINGS_FILE } from './git-hook-settings.ts';
 
-const SETTINGS_FILE = 'trivet.json';
 const HOUR_MS = 3_600_000;
 const SEND_ONCE_TIMEOUT_MS = 60_000;
 const parseHours = durationIn({ bareUnit: 'h', minimum: 0, maximum: 24 * 365 });
-const DEFAULT_URL = 'http://127.0.0.1:8080';
-
-interface Connection {
-  readonly service?: string;
-  readonly tokenFile?: string;
-  readonly gitDir: string;
-}
 
 export function createGitHookCommand(): Command {
   const command = new Command('git-hook').description('Publish the pushes to a bare git repository as events');
@@ -147,142 +139,4 @@ function createSend(): Command {
       if (options.json) printJson({ sent: report.sent, waiting, reason: report.waiting ?? null });
       else print(`${report.sent} sent, ${waiting} waiting${report.waiting ? ` (${report.waiting})` : ''}`);
     });
-}
-
-function createInstall(): Command {
-  return new Command('install')
-    .description('Set a bare repository up: the hook, and the service it publishes to')
-    .argument('<folder>', 'the bare repository')
-    .requiredOption(
-      '--repository, --repo <owner/name>',
-      'the repository here that the events belong to',
-      parseRepository,
-    )
-    .option('--url, --service <url>', 'address of the service', DEFAULT_URL)
-    .requiredOption('--token-file <file>', 'file with a token of the scope events:write or all_hook')
-    .option('--json', 'print JSON')
-    .action(install);
-}
-
-interface InstallOptions {
-  readonly repo: string;
-  readonly service: string;
-  readonly tokenFile: string;
-  readonly json?: true;
-}
-
-function install(folder: string, options: InstallOptions): void {
-  if (!existsSync(join(folder, 'objects')))
-    throw new Failure('invalid', `Cannot install the hook: "${folder}" must be a bare git repository`);
-  const hook = join(folder, 'hooks', 'post-receive');
-  checkReplaceable(hook);
-  const { repo, service: url } = options;
-  const settings = { url, token: readToken(options.tokenFile) };
-  const file = join(folder, SETTINGS_FILE);
-  // An existing file may be readable for all, and writing it does not change its mode.
-  if (existsSync(file)) chmodSync(file, 0o600);
-  writeFileSync(file, `${JSON.stringify(settings)}\n`, { mode: 0o600 });
-  const runLocal = existsSync(`${hook}${LOCAL}`) ? RUN_LOCAL_IF_EXECUTABLE : undefined;
-  writeFileSync(hook, createScript(createPublish(repo), runLocal));
-  chmodSync(hook, 0o755);
-  takePushOptions(folder);
-  if (options.json) printJson({ folder, repository: repo, url });
-  else print(`Pushes to ${folder} are published as ${repo} to ${url}`);
-}
-
-/** Sets the repository to accept push options, since git refuses a push with options otherwise. */
-function takePushOptions(folder: string): void {
-  try {
-    execFileSync('git', ['--git-dir', folder, 'config', 'receive.advertisePushOptions', 'true'], { stdio: 'pipe' });
-  } catch (error) {
-    remark(`trivet: git push -o is refused until receive.advertisePushOptions is set: ${describeError(error)}`);
-  }
-}
-
-/** A hook of the user's own has this suffix (`post-receive.local`), and runs after the events are published. */
-const LOCAL = '.local';
-const HOOK_COMMAND = 'git-hook post-receive';
-
-function createPublish(repository: string): string {
-  const words = [process.execPath, ...process.execArgv, resolve(process.argv[1] ?? '')];
-  return `${words.map(quote).join(' ')} ${HOOK_COMMAND} --repo ${quote(repository)}`;
-}
-
-const GIVE_INPUT = String.raw`printf '%s\n' "$input"`;
-/** Earlier versions wrote this, without the test for an executable file. */
-const RUN_LOCAL = `${GIVE_INPUT} | "$0${LOCAL}"`;
-/** Skips a local hook that is not executable, as git skips such a hook. */
-const RUN_LOCAL_IF_EXECUTABLE = `[ ! -x "$0${LOCAL}" ] || ${RUN_LOCAL}`;
-
-/** Each command of the script gets the whole input that git writes to the hook. */
-function createScript(publish: string, runLocal?: string): string {
-  const lines = runLocal === undefined ? [`exec ${publish}`] : ['input=$(cat)', `${GIVE_INPUT} | ${publish}`, runLocal];
-  return `#!/bin/sh\n${lines.join('\n')}\n`;
-}
-
-/** Whether this command, in any version and for any repository, wrote the script, and no person has changed it since. */
-function isOwnScript(script: string): boolean {
-  const [, publish] =
-    /^(?:exec|printf \S+ "\$input" \|) ('.*' git-hook post-receive --repo '\S*')$/m.exec(script) ?? [];
-  if (publish === undefined) return false;
-  return [undefined, RUN_LOCAL_IF_EXECUTABLE, RUN_LOCAL].some((runLocal) => script === createScript(publish, runLocal));
-}
-
-/** Throws `conflict` for a hook that this command did not write; its own script may be replaced. */
-function checkReplaceable(hook: string): void {
-  if (!existsSync(hook)) return;
-  const script = readFileSync(hook, 'utf8');
-  if (isOwnScript(script)) return;
-  throw new Failure('conflict', `Cannot install the hook: "${hook}" ${proposeChange(script, hook)}, and install again`);
-}
-
-function proposeChange(script: string, hook: string): string {
-  const local = `${hook}${LOCAL}`;
-  if (script.includes(HOOK_COMMAND)) return `runs "${HOOK_COMMAND}" in its own way; take that line out`;
-  if (existsSync(local)) return `exists; add it to "${local}", remove it`;
-  return `exists; it can run too: mv ${quote(hook)} ${quote(local)}`;
-}
-
-function quote(word: string): string {
-  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress {
-  const file = join(resolve(gitDir), SETTINGS_FILE);
-  const settings = existsSync(file) ? readSettings(file) : {};
-  const token = tokenFile === undefined ? settings.token : readToken(tokenFile);
-  if (token === undefined)
-    throw new Failure('invalid', `Cannot reach the service: give --token-file, or run git-hook install`);
-  return { url: (service ?? settings.url ?? DEFAULT_URL).replace(/\/+$/, ''), token };
-}
-
-function readSettings(file: string): Partial<ServiceAddress> {
-  const settings = parseSettings(file, readNamedFile(file));
-  const { url = '', token = '' } = { ...(settings as Partial<ServiceAddress> | null) };
-  if (settings?.constructor === Object && typeof url === 'string' && typeof token === 'string') return settings;
-  throw refuseSettings(file, 'it must be an object whose url and token are strings');
-}
-
-function parseSettings(file: string, text: string): object | null {
-  try {
-    return JSON.parse(text) as object | null;
-  } catch (error) {
-    throw refuseSettings(file, describeError(error));
-  }
-}
-
-function refuseSettings(file: string, reason: string): Failure {
-  return new Failure('invalid', `Cannot read the settings of the hook in "${file}": ${reason}`);
-}
-
-function readToken(file: string): string {
-  const token = readNamedFile(file).trim();
-  if (/^[\x21-\x7e]+$/.test(token)) return token;
-  const found = token === '' ? 'is empty' : 'has more than that';
-  throw new Failure('invalid', `Cannot use the token file: it must hold one token, but "${file}" ${found}`);
-}
-
-function parseRepository(value: string): string {
-  if (isRepositoryName(value)) return value;
-  throw new Failure('invalid', `Cannot publish: --repo must be owner/name, got "${value}"`);
 }

@@ -1,4 +1,4 @@
-/** Stores events and their deliveries in one transaction, except events whose idempotency key was used before (duplicates). */
+/** Stores events and their deliveries in one transaction, except events with an idempotency key of the last 24 hours (duplicates). */
 import {
   type BoundStatement,
   conditionalProcedure,

@@ -11,6 +11,7 @@ function startGroup(commit: (items: readonly string[]) => readonly (string | und
     maxItems,
     maxWaitingBytes: 100,
     maxBytesOfAll: 400,
+    smallBytes: 60,
     bytesOf: (item) => item.length,
     ownerOf: (item) => item.slice(0, 1),
     commit: async (items) => {
@@ -45,6 +46,7 @@ test('an item that a commit leaves out does not wait while others keep arriving'
     maxItems: 3,
     maxWaitingBytes: 100,
     maxBytesOfAll: 400,
+    smallBytes: 60,
     bytesOf: (item) => item.length,
     ownerOf: (item) => item.slice(0, 1),
     commit: async (items) => {
@@ -95,6 +97,19 @@ test('many owners share the limit of all waiting bytes, and each may have one it
     results.map(({ status }) => status),
     [...owners.map(() => 'fulfilled'), 'rejected'],
   );
+});
+
+test('once the bytes of all owners are used up, an owner with nothing waiting may have a small item only', async () => {
+  const { submitAll } = startGroup((items) => items, 64);
+  const owners = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+  const results = await submitAll([...owners.map((owner) => owner.padEnd(90, 'x')), 'i'.padEnd(60, 'x')]);
+  assert.deepEqual(
+    results.map(({ status }) => status === 'fulfilled'),
+    [true, true, true, true, true, false, false, false, true],
+  );
+  const refused = results.find(({ status }) => status === 'rejected');
+  assert.equal(refused?.status === 'rejected' && refused.reason.details.retryAfterSeconds, 1);
+  assert.deepEqual((await submitAll(['h'.padEnd(90, 'x')]))[0]?.status, 'fulfilled', 'what was stored makes room');
 });
 
 test('after a commit fails each item commits alone, and only the one at fault is refused', async () => {

@@ -14,8 +14,13 @@ export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
   /** Limit of the bytes of waiting items of one owner. Further items are refused, unless no other item of the owner waits. */
   readonly maxWaitingBytes: number;
-  /** Limit of the bytes of all waiting items. Owners with waiting items share it equally, if that is less than `maxWaitingBytes`. */
+  /**
+   * Limit of the bytes of all waiting items, beyond which only small items are taken. Owners with waiting items share it equally, if that
+   * is less than `maxWaitingBytes`.
+   */
   readonly maxBytesOfAll: number;
+  /** The size of an item that an owner without another may always have. */
+  readonly smallBytes: number;
   readonly bytesOf: (item: Item) => number;
   /** Owners take turns, so that an owner with many items does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
@@ -86,25 +91,27 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
   };
 }
 
-/** Counts the waiting bytes of each owner, from the submission of an item to its result. */
-function createByteCounts<Item>({
-  ownerOf,
-  bytesOf,
-  maxWaitingBytes,
-  maxBytesOfAll,
-}: Pick<GroupCommitOptions<Item, unknown>, 'ownerOf' | 'bytesOf' | 'maxWaitingBytes' | 'maxBytesOfAll'>) {
+type ByteLimits<Item> = Omit<GroupCommitOptions<Item, unknown>, 'maxItems' | 'commit'>;
+
+/** Counts the waiting bytes of each owner and of all, from the submission of an item to its result. */
+function createByteCounts<Item>(options: ByteLimits<Item>) {
+  const { ownerOf, bytesOf, maxWaitingBytes, maxBytesOfAll, smallBytes } = options;
   let bytesByOwner = new Map<string, number>();
+  let bytesOfAll = 0;
   const change = (owner: string, by: number): void => {
+    bytesOfAll += by;
     const bytes = (bytesByOwner.get(owner) ?? 0) + by;
     if (bytes > 0) bytesByOwner.set(owner, bytes);
     else bytesByOwner.delete(owner);
     if (bytesByOwner.size === 0) bytesByOwner = new Map();
   };
-  /** Throws `unavailable` if too many bytes of the owner wait already. */
+  /** Throws `unavailable` if too many bytes of the owner, or of all owners, wait already. */
   const check = (owner: string, bytes: number): void => {
     const waiting = bytesByOwner.get(owner) ?? 0;
     const limit = Math.min(maxWaitingBytes, maxBytesOfAll / bytesByOwner.size);
-    if (waiting > 0 && waiting + bytes > limit) throw refuseFull(waiting);
+    if (waiting > 0 && waiting + bytes > limit) throw refuseFull(`${waiting} bytes of events of this owner`);
+    if (bytes > smallBytes && bytesOfAll >= maxBytesOfAll)
+      throw refuseFull(`${bytesOfAll} bytes of events of all owners`);
   };
   return {
     check,
@@ -117,8 +124,8 @@ function createByteCounts<Item>({
   };
 }
 
-function refuseFull(bytes: number): Failure {
-  const message = `Cannot take the event right now: ${bytes} bytes of events of this owner are being stored`;
+function refuseFull(waiting: string): Failure {
+  const message = `Cannot take the event right now: ${waiting} are being stored`;
   return new Failure('unavailable', message, { retryAfterSeconds: 1 });
 }
 

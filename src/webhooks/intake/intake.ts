@@ -23,6 +23,8 @@ const MAX_EVENTS = 64;
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** The limit for all owners together. Requests of these events no longer count as HTTP bodies, so this limit bounds their memory. */
 const MAX_BYTES_OF_ALL = 32 * 1024 * 1024;
+/** Beyond that limit each owner may have one event of this size, so that large events of others do not keep it out. */
+const SMALL_BYTES = 64 * 1024;
 /** How often an event is prepared with new ids if one of its ids is taken, perhaps by an older release that also runs. */
 const MAX_PREPARATIONS = 5;
 
@@ -37,6 +39,7 @@ export function createIntake(dependencies: IntakeDependencies): Intake {
   const limits = {
     maxWaitingBytes: MAX_WAITING_BYTES,
     maxBytesOfAll: MAX_BYTES_OF_ALL,
+    smallBytes: SMALL_BYTES,
     ownerOf: ({ incoming }: PendingEvent) => incoming.repository.ownerId,
   };
   const group = createGroupCommit<PendingEvent, StoreOutcome>({

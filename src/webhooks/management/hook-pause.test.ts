@@ -1,13 +1,23 @@
 /** The API shows why and how long nothing is sent to a hook. */
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { findFreePort } from '../../../test/support/basics/free-port.ts';
 import { waitUntil } from '../../../test/support/basics/wait-until.ts';
 import { startReceiver } from '../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
-import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/webhooks/deliveries-store.ts';
+import {
+  enqueueTestDelivery,
+  fillTestLog,
+  readDelivery,
+  waitForDelivery,
+} from '../../../test/support/webhooks/deliveries-store.ts';
 import { createTestWorker, startTestWorker, waitForHookQueue } from '../../../test/support/webhooks/delivery-worker.ts';
-import { type ManagementServer, startManagement } from '../../../test/support/webhooks/webhook-management.ts';
-import type { Store } from '../../database/store.ts';
+import {
+  type Answer,
+  type ManagementServer,
+  startManagement,
+} from '../../../test/support/webhooks/webhook-management.ts';
+import { type Store, statement } from '../../database/store.ts';
 import { realWorld, type World } from '../../world.ts';
 import { countPauses } from '../hooks/hook-status-store.ts';
 
@@ -116,6 +126,69 @@ forEachEngine('a test by another process ends the pause of hooks that could not 
     // The clock stands still, so none of them can have waited for the end of the pause.
     await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
     assert.equal((await server.call('GET', hook)).body.paused_until, null);
+  });
+});
+
+const ends: [what: string, end: (server: ManagementServer, hook: string) => Promise<Answer>][] = [
+  ['sending what waits', async (server, hook) => await server.call('POST', `${hook}/send-waiting`)],
+  ['a replay', async (server, hook) => await server.call('POST', `${hook}/replay?since=2026-01-01T00:00:00Z`)],
+  ['enabling the webhook', disableAndEnable],
+];
+
+async function disableAndEnable(server: ManagementServer, hook: string): Promise<Answer> {
+  const { url } = (await server.call('GET', hook)).body;
+  await server.call('PATCH', hook, { json: { url, active: false } });
+  return await server.call('PATCH', hook, { json: { url, active: true } });
+}
+
+for (const [what, end] of ends)
+  forEachEngine(`${what} by another process ends the pause of what could not be connected to`, async (store) => {
+    const world = haltClock();
+    const port = await findFreePort();
+    await withWaiting({ store, url: `http://127.0.0.1:${port}/hook`, world }, async ({ server, hook, hookId, ids }) => {
+      await waitForHookQueue(store, hookId, (row) => row.parked === 1);
+      await using _receiver = await startReceiver(undefined, port);
+      await using elsewhere = await startManagement(store, world);
+      assert.ok((await end(elsewhere, hook)).status < 300);
+      // The clock stands still, so none of them can have waited for the end of the pause.
+      await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
+      assert.equal((await server.call('GET', hook)).body.paused_until, null);
+    });
+  });
+
+const failAllSql = statement('test-fail-all', `UPDATE deliveries SET state = 'dead' WHERE hook_id = $1`);
+
+forEachEngine('a pause that the first deliveries of a replay bring about lasts beyond the replay', async (store) => {
+  const AT_ONCE = 4;
+  const waiting: ServerResponse[] = [];
+  const limit = (response: ServerResponse) => response.writeHead(429, { 'retry-after': '3600' }).end();
+  await using receiver = await startReceiver((_, response, index) =>
+    index < AT_ONCE ? waiting.push(response) : limit(response),
+  );
+  await withWaiting({ store, url: receiver.url }, async ({ server, hook, hookId, ids }) => {
+    await receiver.waitFor(AT_ONCE);
+    for (const response of waiting) limit(response);
+    // An attempt that came back later would begin a pause too.
+    await waitUntil(async () => {
+      const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
+      return rows.filter(({ attempts }) => attempts > 0).length === AT_ONCE;
+    });
+    await waitForHookQueue(store, hookId, (row) => row.parked === 1);
+    await fillTestLog(store, { hookId, rows: 1000 });
+    await store.write(failAllSql, [hookId]);
+    const sentBefore = receiver.received.length;
+    const writeAll: Store['writeAll'] = async (statements) => {
+      const answers = await store.writeAll(statements);
+      if (!statements.some((one) => one.statement.name === 'delivery-restart-some')) return answers;
+      await waitForHookQueue(store, hookId, (row) => row.parked === 1);
+      return answers;
+    };
+    await using elsewhere = await startManagement({ ...store, writeAll });
+    assert.equal((await elsewhere.call('POST', `${hook}/replay?since=1970-01-01T00:00:00Z`)).body.replayed, 1020);
+    const { body } = await server.call('GET', hook);
+    assert.equal(body.paused_reason, 'retry_after');
+    const sent = receiver.received.length - sentBefore;
+    assert.ok(sent > 0 && sent <= AT_ONCE, `${sent} sent`);
   });
 });
 

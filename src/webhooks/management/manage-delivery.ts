@@ -10,7 +10,13 @@ import { shortRef } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import type { Hook } from '../hooks/hook.ts';
 import { type HookHold, readHold, readHookQueueStatus } from '../hooks/hook-status-store.ts';
-import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
+import {
+  integerParameter,
+  type Parameters,
+  parseId,
+  parseKnownParameters,
+  presetParameter,
+} from '../parameters/parameters.ts';
 import {
   type attemptJson,
   type deliveryDetailJson,
@@ -66,10 +72,10 @@ export const listParameters = z.object({
   before: integerParameter(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .openapi({ description: 'Only deliveries with a smaller id; the Link header has it for the next page.' }),
-  page: integerParameter(1, MAX_PAGE)
-    .default(1)
-    .openapi({ description: 'Shifts when deliveries are added meanwhile; `before` does not.' }),
-  per_page: integerParameter(1, 100).default(20),
+  page: presetParameter(1, MAX_PAGE, 1).openapi({
+    description: 'Shifts when deliveries are added meanwhile; `before` does not.',
+  }),
+  per_page: presetParameter(1, 100, 20),
 });
 export type DeliveryFilter = z.output<typeof listParameters>;
 
@@ -121,7 +127,7 @@ export async function listDeliveryPage(
 /** Where a search by subject stops, to be continued in another request: subjects have no index. */
 async function findEnd({ store }: Management, filter: LogFilter | undefined): Promise<number | undefined> {
   if (filter?.subject === undefined) return undefined;
-  return await findSearchEnd(store, filter.hookId, filter.beforeId);
+  return await findSearchEnd(store, filter);
 }
 
 /** Undefined if no delivery can match: those of a hook are either pending or held. */

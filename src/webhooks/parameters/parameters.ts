@@ -111,6 +111,14 @@ export function integerParameter(minimum: number, maximum: number) {
     .openapi({ type: 'integer', minimum, maximum });
 }
 
+/**
+ * Describes a whole number that may be left out. The OpenAPI document is given the type of an integer, and shows a default only if it
+ * is given that too.
+ */
+export function presetParameter(minimum: number, maximum: number, preset: number) {
+  return integerParameter(minimum, maximum).default(preset).openapi({ default: preset });
+}
+
 /** Parses a number in a path. `field` is its name, and `allowed` describes the accepted values. */
 export function parseId(text: string, field: string, allowed = 'a whole number'): number {
   if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);

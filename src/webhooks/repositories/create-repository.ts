@@ -24,7 +24,7 @@ export const repositoryParameters = z
     name: z.string().trim().min(1).max(255),
     path: pathText.optional(),
     description: z.string().max(2000, 'must be at most 2000 characters').default(''),
-    private: flagParameter.default(false),
+    private: flagParameter.default(false).openapi({ default: false }),
     default_branch: z
       .string()
       .max(255)

@@ -47,6 +47,14 @@ export class FlowClient {
     return client;
   }
 
+  /** Resolves once the server has read the parts. */
+  static async connectWith(port: number, localAddress: string, ...parts: readonly Uint8Array[]): Promise<FlowClient> {
+    const client = await FlowClient.connect(port, localAddress);
+    client.send(...parts);
+    await client.settle();
+    return client;
+  }
+
   get isClosed(): boolean {
     return this.socket.closed;
   }

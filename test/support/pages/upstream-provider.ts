@@ -57,10 +57,17 @@ export async function startWithProvider(
   return service;
 }
 
-/** Goes through the provider's own pages as `login`, from its address to the way back; returns that path. */
-export async function passProvider(startUrl: string, login: string): Promise<string> {
+/**
+ * Goes through the provider's own pages as `login`, from its address to the way back; returns that path. With the same `browser`
+ * again, the provider knows its person and asks nothing.
+ */
+export async function passProvider(
+  startUrl: string,
+  login: string,
+  browser = new Map<string, string>(),
+): Promise<string> {
   const { origin } = new URL(startUrl);
-  const client = createFormClient(origin);
+  const client = createFormClient(origin, browser);
   let next = startUrl;
   for (let hop = 0; hop < 12; hop += 1) {
     if (!next.startsWith(origin) && !next.startsWith('/')) return next;
@@ -94,9 +101,14 @@ export async function visitProvider(
 
 /** Links the account as the person who is signed in. */
 export async function linkAccount(service: PageService, client: FormClient, login: string) {
+  const url = await beginLink(client);
+  return client.get((await passProvider(url, login)).slice(service.url.length));
+}
+
+/** The address of the provider to which the form of a signed-in person leads. */
+export async function beginLink(client: FormClient): Promise<string> {
   const posted = await client.submit(SECURITY, `${SECURITY}/upstream/link`, {});
   assert.deepEqual([posted.status, posted.body], [303, ''], 'no page answers a form');
   const begun = await client.get(posted.location ?? '');
-  const url = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
-  return client.get((await passProvider(url, login)).slice(service.url.length));
+  return /http-equiv="refresh" content="0;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
 }

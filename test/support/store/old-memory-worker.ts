@@ -43,6 +43,7 @@ function measureGroupCommit(): Promise<number> {
     maxItems: 64,
     maxWaitingBytes: 1000,
     maxBytesOfAll: 1000,
+    smallBytes: 64,
     bytesOf: () => 1,
     ownerOf: () => 'ada',
     commit: (items) => Promise.resolve(items.map(({ number }) => number)),

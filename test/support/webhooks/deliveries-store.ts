@@ -74,7 +74,7 @@ const fillLogSql = statement(
 const fillContentsSql = statement(
   'test-fill-contents',
   `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body)
-   SELECT id, hook_id, 1, '-', $2 FROM deliveries WHERE hook_id = $1`,
+   SELECT id, hook_id, 1, '-', $2 FROM deliveries WHERE hook_id = $1 AND id <= $3`,
 );
 
 /** A log of accepted deliveries with the ids from 1. */
@@ -83,7 +83,7 @@ export async function fillTestLog(
   { hookId, rows }: { readonly hookId: number; readonly rows: number },
 ): Promise<void> {
   await store.write(fillLogSql, [hookId, rows]);
-  await store.write(fillContentsSql, [hookId, Buffer.from('{"a":1}')]);
+  await store.write(fillContentsSql, [hookId, Buffer.from('{"a":1}'), rows]);
 }
 
 /** Not stored yet. */

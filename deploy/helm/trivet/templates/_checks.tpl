@@ -28,6 +28,11 @@
 {{- fail "llmD.routerLabels or llmD.from must name the router: its port needs no token, and without them the policy would admit every pod of the namespace" -}}
 {{- end -}}
 {{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if has .name (list "STOP_TIMEOUT_MS" "DATABASE_POOL_SIZE") -}}
+{{- fail (printf "extraEnv: the chart computes with %s: put it in settings, or in the settings of a component" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $components -}}
 {{- $stop := dict "key" (printf "components.%s" .key) "preStop" $.Values.preStopSeconds "settings" .settings "delivers" (has "webhooks" .parts) -}}
 {{- include "trivet.checkStop" (set $stop "root" $) -}}

@@ -28,3 +28,12 @@ test('requests that are under way for longer than those before are dated to thei
   }
   assert.equal(ring.countBy(1000 * (ring.observedTimes - 300) - 1), ring.observedTimes - 300);
 });
+
+test('after a clock was set back, requests count from their own dispatch again', () => {
+  const ring = createMomentRing({ part: 1 });
+  const add = (knownMs: number) => ring.add(OWNERS, { knownMs }, { part: [0] });
+  for (let i = 0; i < 500; i++) add(3_600_000 + 1000 * i);
+  for (let i = 0; i < 100; i++) add(1000 * i);
+  assert.equal(ring.countBy(90_000), 591);
+  assert.equal(ring.countBy(95_500), 596);
+});

@@ -95,10 +95,9 @@ export function createMomentRing<Part extends string>(lengths: PartLengths<Part>
       if (sentAfter !== undefined)
         delay = observedTimes - sentAfter > delay ? delay * DELAY_RISE : Math.max(1, delay / DELAY_FALL);
       if (observedTimes === columns.capacity && columns.capacity < MOST_NOTES) columns = enlarge(columns, layout.width);
+      lowerLater(columns, { from: oldest(), to: observedTimes }, knownMs);
       const at = observedTimes % columns.capacity;
-      const before = observedTimes === 0 ? knownMs : columns.knownMs[(observedTimes - 1) % columns.capacity]!;
-      // A clock may be set back, but the binary search of `countBy` needs ascending times.
-      columns.knownMs[at] = Math.max(before, knownMs);
+      columns.knownMs[at] = knownMs;
       columns.targets[at] = PREDICTION_TARGETS.indexOf(owners.target);
       columns.models[at] = models[owners.target];
       columns.podTypes[at] = owners.podType;
@@ -179,6 +178,12 @@ function layOut<Part extends string>(lengths: PartLengths<Part>) {
 interface Range {
   readonly from: number;
   readonly to: number;
+}
+
+/** Times must rise, since they are searched. After a clock was set back, those of before count as known by now. */
+function lowerLater({ knownMs, capacity }: Columns, { from, to }: Range, ms: number): void {
+  for (let number = to - 1; number >= from && knownMs[number % capacity]! > ms; number--)
+    knownMs[number % capacity] = ms;
 }
 
 function countBy({ knownMs, capacity }: Columns, { from, to }: Range, ms: number): number {

@@ -29,7 +29,7 @@ interface UsedModel<Model> {
 
 export function createUntrainedModels<Model>(
   create: () => Model,
-  { nowMs }: Pick<World, 'nowMs'>,
+  { monotonicMs }: Pick<World, 'monotonicMs'>,
 ): UntrainedModels<Model> {
   /** The one that was used longest ago comes first. */
   const models = new Map<string, UsedModel<Model>>();
@@ -37,7 +37,7 @@ export function createUntrainedModels<Model>(
 
   function set(name: string, live: Model): void {
     models.delete(name);
-    models.set(name, { live, usedMs: nowMs() });
+    models.set(name, { live, usedMs: monotonicMs() });
   }
 
   function find(name: string): Model | undefined {
@@ -48,7 +48,7 @@ export function createUntrainedModels<Model>(
 
   function forgetIdle(): void {
     for (const [name, { usedMs }] of models) {
-      if (models.size < MAX_UNTRAINED || nowMs() - usedMs < LEAST_IDLE_MS) return;
+      if (models.size < MAX_UNTRAINED || monotonicMs() - usedMs < LEAST_IDLE_MS) return;
       models.delete(name);
       for (const listener of listeners) listener(name);
     }

@@ -14,6 +14,7 @@ import {
   restoreBreaker,
 } from '../schedule/breaker.ts';
 import { HEALTHY, type HookHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
+import { PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 
 export interface HookQueueHealth {
   /** The generation of its row that `health` and `breaker` belong to. */
@@ -34,9 +35,9 @@ export function readHealth(row: DueHookQueue): HookQueueHealth {
   return { generation: row.generation, health, breaker: readBreaker(row) };
 }
 
-/** The hook's breaker from its row. A pause with the reason `no_connection` belongs to the origin's breaker, not to this one. */
+/** The hook's breaker from its row. A pause for `no_connection` belongs to the origin's breaker, even after a person ended it. */
 function readBreaker(row: DueHookQueue): Breaker {
-  const isOfOrigin = row.pause_reason === 'no_connection';
+  const isOfOrigin = row.pause_reason === 'no_connection' || row.pause_reason === PROBE_REQUESTED;
   return restoreBreaker({
     isPaused: row.parked === 1 && !isOfOrigin,
     fails: isOfOrigin ? 0 : row.fails,

@@ -8,7 +8,7 @@ import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
 import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from '../schedule/breaker.ts';
 import { findDisableReason } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
-import { ORIGIN_RECONNECTED, type Pause } from '../schedule/pause-reason.ts';
+import { ORIGIN_RECONNECTED, type Pause, PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import { type HookQueue, recordPause } from './hook-queue.ts';
 import { advanceHook, recordHealth, recordHookOutcome } from './hook-queue-health.ts';
 import {
@@ -33,8 +33,7 @@ export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): H
   return rows.flatMap((row) => {
     const hookQueue = ensureHookQueue(table, row);
     if (hookQueue === undefined) return [];
-    const isReconnected = row.pause_reason === ORIGIN_RECONNECTED;
-    const changes = isReconnected ? recordProbeElsewhere(table, hookQueue) : [];
+    const changes = endPauseOfOrigin(table, hookQueue, row);
     const pauses = pauseIfKeptBack(table, hookQueue);
     if (pauses.length === 0) resumeAfterPause(table, hookQueue);
     return [...changes, ...pauses];
@@ -47,6 +46,18 @@ export function takeDue(table: HookQueueTable, rows: readonly DueHookQueue[]): H
  */
 function resumeAfterPause({ origins, scheduler }: HookQueueTable, { breaker, origin, hookId }: HookQueue): void {
   if (breaker.state === 'open' || origins.find(origin).state === 'open') scheduler.resume(origin, hookId);
+}
+
+/** If the row says that its pause ended early, ends the pause of the origin in this process too. */
+function endPauseOfOrigin(
+  table: HookQueueTable,
+  hookQueue: HookQueue,
+  { pause_reason }: DueHookQueue,
+): HookQueueChange[] {
+  if (pause_reason === ORIGIN_RECONNECTED) return recordProbeElsewhere(table, hookQueue);
+  if (pause_reason === PROBE_REQUESTED)
+    table.origins.record(hookQueue.origin, { kind: 'end_pause' }, takeMoment(table));
+  return [];
 }
 
 /** Another process could connect to the origin: the breaker counts that as a successful probe, although the pause is not over. */

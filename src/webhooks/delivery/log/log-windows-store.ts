@@ -4,6 +4,7 @@
  * in each turn of the event loop only one search of the process reads one window.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { idAtMs } from '../../../database/ids.ts';
 import { type Store, statement } from '../../../database/store.ts';
 
 export const WINDOW_ROWS = 2_000;
@@ -17,11 +18,47 @@ const rowAheadSql = statement<{ id: number }>(
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id > $2 ORDER BY id LIMIT 1 OFFSET $3',
 );
 
+const createdNextSql = statement<{ created_at_ms: number }>(
+  'delivery-log-created-next',
+  'SELECT created_at_ms FROM deliveries WHERE hook_id = $1 AND id >= $2 ORDER BY id LIMIT 1',
+);
+
 /** Ids from `fromId` to below `beforeId`. */
 export interface LogRange {
   readonly hookId: number;
   readonly fromId: number;
   readonly beforeId: number;
+}
+
+/** Times from `sinceMs` to below `untilMs`. */
+export interface Period {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+/** A delivery is created within this time of its id. */
+const TOLERANCE_MS = 60_000;
+
+/** Deliveries that were created at that time or later have no smaller ids. */
+export function firstIdSince(sinceMs: number): number {
+  return Math.max(0, idAtMs(sinceMs - TOLERANCE_MS));
+}
+
+/**
+ * The part of the range that can have deliveries of the period. Ids follow the time, but after the clock was set back they stay ahead of
+ * it for a while. If the next delivery after the period shows that, the newer end of the range is not cut.
+ */
+export async function cutToPeriod(
+  store: Store,
+  { sinceMs, untilMs }: Period,
+  { hookId, fromId, beforeId }: LogRange,
+): Promise<LogRange> {
+  const firstId = Math.min(beforeId, Math.max(fromId, firstIdSince(sinceMs)));
+  const endId = idAtMs(untilMs + TOLERANCE_MS);
+  if (endId >= beforeId) return { hookId, fromId: firstId, beforeId };
+  const [next] = await store.read(createdNextSql, [hookId, endId]);
+  const isAhead = next !== undefined && next.created_at_ms < untilMs;
+  return { hookId, fromId: firstId, beforeId: isAhead ? beforeId : endId };
 }
 
 /** The id of the row that is this many rows further back; undefined when the range has fewer. */
@@ -45,9 +82,12 @@ export async function* listNewestFirst(store: Store, range: LogRange): AsyncGene
   }
 }
 
-/** The whole log in windows, the oldest first. */
-export async function* listOldestFirst(store: Store, hookId: number): AsyncGenerator<LogRange> {
-  for (let fromId = 0; ; ) {
+/** The log from an id on in windows, the oldest first. */
+export async function* listOldestFirst(
+  store: Store,
+  { hookId, fromId: firstId }: Pick<LogRange, 'hookId' | 'fromId'>,
+): AsyncGenerator<LogRange> {
+  for (let fromId = firstId; ; ) {
     await takeTurn();
     const [row] = await store.read(rowAheadSql, [hookId, fromId - 1, WINDOW_ROWS]);
     yield { hookId, fromId, beforeId: row?.id ?? Number.MAX_SAFE_INTEGER };

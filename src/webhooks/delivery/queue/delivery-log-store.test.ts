@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import { enqueueTestDelivery, fillTestLog, readDelivery } from '../../../../test/support/webhooks/deliveries-store.ts';
+import { ID_EPOCH_MS, IDS_PER_MS, idAtMs } from '../../../database/ids.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { readHold } from '../../hooks/hook-status-store.ts';
 import { WINDOW_ROWS } from '../log/log-windows-store.ts';
 import { sweepDeliveries } from '../worker/delivery-sweeper.ts';
 import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
+import { replay } from './delivery-restart-store.ts';
 import { cancelHookQueueStatement, holdHookQueueStatement } from './delivery-store.ts';
+import { createDeliveryUuid, periodOfUuid } from './delivery-uuid.ts';
 
 const url = 'http://127.0.0.1:9/';
 const DAY_MS = 86_400_000;
@@ -105,6 +108,75 @@ forEachEngine('a search finds what matches anywhere in a long log, page after pa
   assert.deepEqual(await idsOf({ state: 'dead', offset: 5 }), []);
   assert.deepEqual(await idsOf({ limit: 1, offset: 2 * WINDOW_ROWS }), [WINDOW_ROWS]);
   assert.deepEqual(await idsOf({ state: 'dead', fromId: WINDOW_ROWS, beforeId: ROWS }), [WINDOW_ROWS + 1, WINDOW_ROWS]);
+});
+
+const START = Date.UTC(2026, 5, 1);
+/** Gives the deliveries of `fillTestLog` the times and ids of one delivery each ten seconds. */
+const spreadSql = [
+  statement(
+    'test-spread',
+    `UPDATE deliveries SET created_at_ms = $1 + id * 10000, id = ($1 + id * 10000 - ${ID_EPOCH_MS}) * ${IDS_PER_MS}`,
+  ),
+  statement(
+    'test-spread-contents',
+    `UPDATE delivery_contents SET delivery_id = ($1 + delivery_id * 10000 - ${ID_EPOCH_MS}) * ${IDS_PER_MS}`,
+  ),
+];
+const setUuidSql = statement('test-set-uuid', 'UPDATE delivery_contents SET uuid = $2 WHERE delivery_id = $1');
+const timeOf = (row: number) => START + row * 10_000;
+
+async function fillSpreadLog(store: Store): Promise<void> {
+  await fillTestLog(store, { hookId: 1, rows: ROWS });
+  for (const spread of spreadSql) await store.write(spread, [START]);
+}
+
+/** The store, and how many reads it has made. */
+function countReads(store: Store): { readonly counting: Store; readonly reads: { count: number } } {
+  const reads = { count: 0 };
+  const read: Store['read'] = async (...given) => {
+    reads.count += 1;
+    return await store.read(...given);
+  };
+  return { counting: { ...store, read }, reads };
+}
+
+forEachEngine('a search in a period, by UUID too, reads only that part of a long log', async (store) => {
+  await fillSpreadLog(store);
+  const uuid = createDeliveryUuid(timeOf(3), new Uint8Array(10));
+  await store.write(setUuidSql, [idAtMs(timeOf(3)), uuid]);
+  const unknown = createDeliveryUuid(timeOf(4), new Uint8Array(10).fill(1));
+  const cases: [overrides: Partial<LogFilter>, rows: number[]][] = [
+    [{ sinceMs: timeOf(ROWS - 1) }, [ROWS, ROWS - 1]],
+    [{ untilMs: timeOf(3) }, [2, 1]],
+    [{ sinceMs: timeOf(WINDOW_ROWS), untilMs: timeOf(WINDOW_ROWS + 1) }, [WINDOW_ROWS]],
+    [{ uuid, ...periodOfUuid(uuid) }, [3]],
+    [{ uuid: unknown, ...periodOfUuid(unknown) }, []],
+  ];
+  for (const [overrides, rows] of cases) {
+    const { counting, reads } = countReads(store);
+    const found = await listDeliveries(counting, filter(overrides));
+    assert.deepEqual(
+      found.map(({ id }) => id),
+      rows.map((row) => idAtMs(timeOf(row))),
+    );
+    assert.ok(reads.count <= 3, `${reads.count} reads`);
+  }
+  const { counting, reads } = countReads(store);
+  assert.equal(await replay(counting, 1, timeOf(ROWS), timeOf(ROWS)), 0);
+  assert.ok(reads.count <= 3, `${reads.count} reads for a replay`);
+});
+
+const setBackSql = statement('test-set-back', 'UPDATE deliveries SET created_at_ms = created_at_ms - $1');
+
+forEachEngine('a delivery whose id is ahead of the clock, which was set back, is found by its time', async (store) => {
+  await fillSpreadLog(store);
+  await store.write(setBackSql, [DAY_MS]);
+  const createdMs = timeOf(3) - DAY_MS;
+  const found = await listDeliveries(store, filter({ sinceMs: createdMs, untilMs: createdMs + 1 }));
+  assert.deepEqual(
+    found.map(({ id }) => id),
+    [idAtMs(timeOf(3))],
+  );
 });
 
 forEachEngine('a search of one owner leaves the event loop to others, also in many requests at once', async (store) => {

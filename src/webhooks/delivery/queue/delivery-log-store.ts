@@ -1,7 +1,7 @@
 /** Lists and finds deliveries and their attempts in the log. */
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import type { EventKind } from '../../events/event-kind.ts';
-import { findRowBehind, type LogRange, listNewestFirst } from '../log/log-windows-store.ts';
+import { cutToPeriod, findRowBehind, type LogRange, listNewestFirst, type Period } from '../log/log-windows-store.ts';
 import type { StoredState } from '../schedule/delivery.ts';
 
 export interface LoggedDelivery {
@@ -76,7 +76,7 @@ const listAttemptsSql: Statement<LoggedAttempt> = statement(
    FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id`,
 );
 
-export interface LogFilter {
+export interface LogFilter extends Period {
   readonly hookId: number;
   readonly state?: StoredState | undefined;
   readonly eventKind?: EventKind | undefined;
@@ -84,8 +84,6 @@ export interface LogFilter {
   readonly status?: { readonly from: number; readonly to: number } | undefined;
   readonly uuid?: string | undefined;
   readonly subject?: string | undefined;
-  readonly sinceMs: number;
-  readonly untilMs: number;
   /** Only deliveries with smaller ids: the last id of the previous page. */
   readonly beforeId: number;
   /** Only deliveries with this id or a larger one. */
@@ -102,7 +100,7 @@ export async function listDeliveries(store: Store, filter: LogFilter): Promise<L
     return await listMatches(store, bindMatches(filter, range), { limit, offset });
   const found: ListedDelivery[] = [];
   let toSkip = offset;
-  for await (const window of listNewestFirst(store, range)) {
+  for await (const window of listNewestFirst(store, await cutToPeriod(store, filter, range))) {
     const matches = bindMatches(filter, window);
     const count = toSkip === 0 ? undefined : await countMatches(store, matches);
     if (count === undefined || count > toSkip) {
@@ -148,7 +146,8 @@ export async function findDelivery(store: Store, hookId: number, id: number) {
 
 const SEARCHED = 20_000;
 
-/** The smallest id that a search below `beforeId` reads in one request; undefined if it reaches the end of the log. */
-export async function findSearchEnd(store: Store, hookId: number, beforeId: number): Promise<number | undefined> {
-  return await findRowBehind(store, { hookId, fromId: 0, beforeId }, SEARCHED);
+/** The smallest id that a search reads in one request; undefined if it reaches the end of the log, or of its period. */
+export async function findSearchEnd(store: Store, filter: LogFilter): Promise<number | undefined> {
+  const { hookId, beforeId, fromId = 0 } = filter;
+  return await findRowBehind(store, await cutToPeriod(store, filter, { hookId, beforeId, fromId }), SEARCHED);
 }

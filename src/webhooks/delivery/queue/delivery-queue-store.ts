@@ -7,7 +7,7 @@ import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import { MAX_SMALL_BODY_BYTES } from '../schedule/concurrency-limits.ts';
-import type { ORIGIN_RECONNECTED, PauseReason } from '../schedule/pause-reason.ts';
+import type { ORIGIN_RECONNECTED, PauseReason, PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import type { Lane } from '../schedule/turn-tree.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 import { generationOf, isStillPending } from './delivery-store.ts';
@@ -28,7 +28,7 @@ export interface DueHookQueue {
   readonly failing_since_ms: number | null;
   readonly openings: number;
   readonly paused_since_ms: number | null;
-  readonly pause_reason: PauseReason | typeof ORIGIN_RECONNECTED | null;
+  readonly pause_reason: PauseReason | typeof ORIGIN_RECONNECTED | typeof PROBE_REQUESTED | null;
 }
 
 const dueHookQueuesSql: Statement<DueHookQueue> = statement(

@@ -107,6 +107,34 @@ const pausedSql = statement<{ parked: number; version: number }>(
 );
 const pauseSql = statement('test-pause', 'UPDATE endpoint_queue SET parked = 1 WHERE hook_id = 1');
 
+const endAllSql = statement(
+  'test-end-all',
+  'UPDATE deliveries SET state = $2, lane = 1, attempts = 3, due_at_ms = $3 WHERE hook_id = $1',
+);
+const requests: [what: string, state: string, request: (store: Store) => Promise<unknown>][] = [
+  ['a replay', 'dead', (store) => replay(store, 1, 0, NOW)],
+  ['sending what waits', 'pending', (store) => restartWaiting(store, 1, NOW)],
+];
+for (const [what, state, request] of requests)
+  forEachEngine(`a pause that begins during ${what} stays`, async (store) => {
+    const last = await enqueueAt(store, NOW);
+    await fillTestLog(store, { hookId: 1, rows: 1000 });
+    await store.write(endAllSql, [1, state, NOW + 1]);
+    await store.write(pauseSql);
+    const parkedAfterPages: unknown[] = [];
+    const writeAll: Store['writeAll'] = async (statements) => {
+      const answers = await store.writeAll(statements);
+      if (!statements.some((one) => one.statement.name.startsWith('delivery-restart'))) return answers;
+      parkedAfterPages.push((await store.read(pausedSql))[0]?.parked);
+      await store.write(pauseSql);
+      return answers;
+    };
+    await request({ ...store, writeAll });
+    assert.deepEqual(parkedAfterPages, [0, 1, 1], 'the request has ended the earlier pause');
+    const restarted = await readDelivery(store, last);
+    assert.deepEqual([restarted.state, restarted.due_at_ms], ['pending', NOW]);
+  });
+
 forEachEngine(
   'a redelivery that is refused, or of a delivery that is not there, leaves the pause as it is',
   async (store) => {

@@ -12,8 +12,9 @@ import {
   statement,
 } from '../../../database/store.ts';
 import { bindRows, multiRowStatement } from '../../../database/value-rows.ts';
-import { type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
+import { firstIdSince, type LogRange, listOldestFirst } from '../log/log-windows-store.ts';
 import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
+import { REASON_OF_ENDED_PAUSE } from './delivery-store.ts';
 
 // Of two concurrent reservations, the second waits for the row and finds it reserved.
 const restartReservedSql: Statement<{ id: number }> = statement(
@@ -89,7 +90,10 @@ const endReservationSql: Statement<Row> = statement(
 
 /** Ends the reservation of a delivery that is not attempted after all: the workers may send it. */
 export async function endReservation(store: Store, key: DeliveryKey, nowMs: number): Promise<void> {
-  await store.write(endReservationSql, [...key, nowMs]);
+  await store.writeAll([
+    { statement: endReservationSql, parameters: [...key, nowMs] },
+    { statement: wakeHookQueueSql, parameters: [key[0], nowMs] },
+  ]);
 }
 
 async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] = []): Promise<RestartOutcome> {
@@ -97,9 +101,9 @@ async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] 
   return (await store.read(stillThereSql, key)).length > 0 ? 'requested' : 'absent';
 }
 
-// A person requests the delivery, so the pause ends. A held hook queue stays held.
-const END_PAUSE = `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
-     version = version + 1
+// A person requests the delivery, so the pause ends, and that of the origin with it. A held hook queue stays held.
+const END_PAUSE = `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL,
+     pause_reason = ${REASON_OF_ENDED_PAUSE}, next_at_ms = $2, version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
 const endPauseSql: Statement<Row> = statement('endpoint-end-pause', END_PAUSE);
 const endPauseForSql: Statement<Row> = statement('endpoint-end-pause-for', `${END_PAUSE} AND ${WAS_RESTARTED}`);
@@ -136,7 +140,7 @@ const RESTARTED_AT_ONCE = 500;
 
 /** Restarts deliveries that were created since then and failed permanently; returns how many. */
 export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
-  return await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
+  return await restartAll(store, { hookId, fromId: firstIdSince(sinceMs), nowMs }, ({ fromId, beforeId }) => {
     const range = [hookId, fromId, beforeId, sinceMs];
     return {
       find: { statement: findFailedSql, parameters: range },
@@ -162,7 +166,7 @@ const restartWaitingSql: Statement<{ id: number }> = statement(
 
 /** Makes deliveries due that wait for a retry, and ends the pause. A held hook queue stays held. */
 export async function restartWaiting(store: Store, hookId: number, nowMs: number): Promise<void> {
-  await restartAll(store, { hookId, nowMs }, ({ fromId, beforeId }) => {
+  await restartAll(store, { hookId, fromId: 0, nowMs }, ({ fromId, beforeId }) => {
     const range = [hookId, fromId, beforeId, nowMs];
     return {
       find: { statement: findWaitingSql, parameters: range },
@@ -179,25 +183,19 @@ interface RestartStatements {
   readonly restart: BoundStatement;
 }
 
-interface Restart {
-  readonly hookId: number;
+interface Restart extends Pick<LogRange, 'hookId' | 'fromId'> {
   readonly nowMs: number;
 }
 
 type BindRestart = (range: LogRange) => RestartStatements;
 
-/** Goes through the log and ends the pause; returns how many were restarted. */
+/** Ends the pause once, and goes through the log; returns how many were restarted. A pause that begins meanwhile stays. */
 async function restartAll(store: Store, restart: Restart, bind: BindRestart): Promise<number> {
-  // The pause ends first: reading a long log takes a while, and a pause that begins meanwhile stays.
-  await store.writeAll([endPauseStatement(restart)]);
+  await store.writeAll([{ statement: endPauseSql, parameters: [restart.hookId, restart.nowMs] }]);
   let count = 0;
-  for await (const window of listOldestFirst(store, restart.hookId))
-    count += await restartWindow(store, { window, ...restart }, bind);
+  for await (const window of listOldestFirst(store, restart))
+    count += await restartWindow(store, { ...window, nowMs: restart.nowMs }, bind);
   return count;
-}
-
-function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
-  return { statement: endPauseSql, parameters: [hookId, nowMs] };
 }
 
 /**
@@ -207,7 +205,7 @@ function endPauseStatement({ hookId, nowMs }: Restart): BoundStatement {
  */
 async function restartWindow(
   store: Store,
-  { window, ...restart }: Restart & { readonly window: LogRange },
+  { nowMs, ...window }: Restart & LogRange,
   bind: BindRestart,
 ): Promise<number> {
   let count = 0;
@@ -215,7 +213,8 @@ async function restartWindow(
     const statements = bind({ ...window, fromId });
     const [found] = await store.read(statements.find.statement, statements.find.parameters);
     if (found === undefined) return count;
-    const [rows = []] = await store.writeAll([statements.restart, endPauseStatement(restart)]);
+    const wake = { statement: wakeHookQueueSql, parameters: [window.hookId, nowMs] };
+    const [rows = []] = await store.writeAll([statements.restart, wake]);
     count += rows.length;
     fromId = Math.max(found.id, ...rows.map((row) => row.id as number)) + 1;
   }

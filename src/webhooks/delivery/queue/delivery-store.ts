@@ -14,6 +14,7 @@ import { type BoundStatement, type Row, type Statement, type Store, statement } 
 import { bindRowsExactly, multiRowInsert } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { ProfileName } from '../../hooks/hook.ts';
+import { PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import { LANE_NUMBERS } from './delivery-state.ts';
 
 export const SHARD_COUNT = 256;
@@ -25,6 +26,10 @@ export const isStillPending = (deliveries: string): string =>
   `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
 /** Condition: a hook queue that is selected by its id is neither held nor canceled. */
 export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
+
+/** The reason in the row after a person has ended the pause. It tells the worker to end the pause of the origin too. */
+export const REASON_OF_ENDED_PAUSE = `CASE WHEN pause_reason = 'no_connection' THEN '${PROBE_REQUESTED}'
+       WHEN parked = 0 THEN pause_reason END`;
 
 /** The generation of a hook's queue; 0 while the queue has no row. */
 export const generationOf = (hookId: string): string =>
@@ -215,7 +220,8 @@ export function holdSeenHookQueueStatement(hookId: number, version: number, nowM
 const releaseHookQueueSql: Statement = statement(
   'endpoint-release',
   `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
-     openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1,
+     openings = 0, paused_since_ms = NULL, next_at_ms = $2, version = version + 1,
+     pause_reason = ${REASON_OF_ENDED_PAUSE},
      generation = generation + 1
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
 );

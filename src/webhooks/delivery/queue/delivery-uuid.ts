@@ -2,6 +2,7 @@
  * Creates the UUID of a delivery, the same at every attempt, by which a receiver finds duplicates. It contains the time, so that the
  * log finds a delivery by its UUID without an index, which would cost one more written page for every delivery.
  */
+import type { Period } from '../log/log-windows-store.ts';
 
 export function createDeliveryUuid(nowMs: number, random: Uint8Array): string {
   const bytes = Buffer.alloc(16);
@@ -21,11 +22,6 @@ export function isUuid(text: string): boolean {
 
 /** A delivery is stored soon after its UUID is created; the rest of this time allows for clocks that were set. */
 const TOLERANCE_MS = 60_000;
-
-export interface Period {
-  readonly sinceMs: number;
-  readonly untilMs: number;
-}
 
 /** The period in which a delivery of this UUID was created; unlimited for another UUID version, which old deliveries have. */
 export function periodOfUuid(uuid: string): Period {

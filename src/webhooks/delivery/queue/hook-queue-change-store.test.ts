@@ -4,9 +4,9 @@ import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/support/webhooks/delivery-queue.ts';
 import { statement } from '../../../database/store.ts';
-import type { PauseReason } from '../schedule/pause-reason.ts';
+import { ORIGIN_RECONNECTED, type PauseReason, PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
-import { listWaitingForOrigin, restart, wakeForOrigin } from './delivery-restart-store.ts';
+import { listWaitingForOrigin, restart, restartWaiting, wakeForOrigin } from './delivery-restart-store.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -51,22 +51,26 @@ forEachEngine('the pause of a hook queue ends when it is released or a person re
   await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const paused = { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') };
-  for (const end of [
-    () => store.writeAll([releaseHookQueueStatement(1, NOW)]),
-    () => restart(store, [1, id], NOW),
-    () =>
-      store.writeAll([
-        ...attemptResultStatements([result(1, id, { nextState: 'pending' })], OWNER),
-        recoverHookQueueStatement({ hookId: 1, deliveryId: id, startedAtMs: NOW, generation: 1 }, NOW),
-      ]),
-  ]) {
+  const ends: [end: () => Promise<unknown>, reason: string][] = [
+    [() => store.writeAll([releaseHookQueueStatement(1, NOW)]), PROBE_REQUESTED],
+    [() => restart(store, [1, id], NOW), PROBE_REQUESTED],
+    [() => restartWaiting(store, 1, NOW).then(() => restartWaiting(store, 1, NOW)), PROBE_REQUESTED],
+    [
+      () =>
+        store.writeAll([
+          ...attemptResultStatements([result(1, id, { nextState: 'pending' })], OWNER),
+          recoverHookQueueStatement({ hookId: 1, deliveryId: id, startedAtMs: NOW, generation: 1 }, NOW),
+        ]),
+      ORIGIN_RECONNECTED,
+    ],
+  ];
+  for (const [end, reason] of ends) {
     const [{ generation } = { generation: 0 }] = await store.read(wholeRowSql);
     await store.writeAll(healthStatements([paused], generation));
     assert.deepEqual(await readDue(store), []);
     await end();
     const [due] = await readDue(store);
-    assert.deepEqual([due?.parked, due?.paused_since_ms], [0, null]);
-    assert.notEqual(due?.pause_reason, 'no_connection');
+    assert.deepEqual([due?.parked, due?.paused_since_ms, due?.pause_reason], [0, null, reason]);
   }
 });
 

@@ -5,7 +5,7 @@
  * gets its own answer. The statements run in the transaction of the result, after the update of the delivery.
  */
 import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
-import { ORIGIN_RECONNECTED } from '../schedule/pause-reason.ts';
+import { ORIGIN_RECONNECTED, PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import { type AttemptKey, hasCounted } from './attempt-result-store.ts';
 import { NEVER_MS } from './delivery-store.ts';
 
@@ -18,7 +18,8 @@ const recoverHookQueueSql: Statement = statement(
   'endpoint-recover',
   `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1,
      generation = generation + 1, openings = 0, paused_since_ms = NULL,
-     pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${ORIGIN_RECONNECTED}' ELSE NULL END,
+     pause_reason = CASE WHEN pause_reason IN ('no_connection', '${PROBE_REQUESTED}', '${ORIGIN_RECONNECTED}')
+       THEN '${ORIGIN_RECONNECTED}' END,
      next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND generation = $5 AND ${hasCounted('$1', '$3', '$4')}`,
 );

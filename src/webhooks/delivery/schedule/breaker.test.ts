@@ -18,6 +18,7 @@ import {
 
 const NOW = 100_000;
 const begin: BreakerEvent = { kind: 'begin' };
+const endPause: BreakerEvent = { kind: 'end_pause' };
 const success: BreakerEvent = { kind: 'success' };
 const failure: BreakerEvent = { kind: 'failure' };
 const rateLimited: BreakerEvent = { kind: 'rate_limited', retryAfterMs: 30_000 };
@@ -37,6 +38,7 @@ const nearlyUp = advance(ramping, times(14, success));
 /** All transitions: `docs/how-it-works/delivery.md` has the same table with reasons. The pause begins at `NOW`. */
 const table: [from: string, before: Breaker, event: BreakerEvent, state: BreakerState, pauseMs?: number][] = [
   ['closed', CLOSED_BREAKER, begin, 'closed'],
+  ['closed', CLOSED_BREAKER, endPause, 'closed'],
   ['closed', CLOSED_BREAKER, success, 'closed'],
   ['closed', CLOSED_BREAKER, failure, 'closed'],
   ['closed, four failures', nearlyOpen, success, 'closed'],
@@ -46,16 +48,20 @@ const table: [from: string, before: Breaker, event: BreakerEvent, state: Breaker
   ['closed', CLOSED_BREAKER, rateLimited, 'open', 33_000],
   ['closed', CLOSED_BREAKER, { kind: 'rate_limited', retryAfterMs: 86_400_000 }, 'open', 330_000],
   ['open', open, begin, 'open', 5000],
+  ['open', open, endPause, 'open', 0],
+  ['open, pause over', { ...open, untilMs: NOW - 1 }, endPause, 'open', -1],
   ['open', open, success, 'open', 5000],
   ['open', open, failure, 'open', 5000],
   ['open', open, rateLimited, 'open', 33_000],
   ['open', open, { kind: 'rate_limited', retryAfterMs: 1000 }, 'open', 5000],
   ['open, pause over', { ...open, untilMs: NOW }, begin, 'probing'],
   ['probing', probing, begin, 'probing'],
+  ['probing', probing, endPause, 'probing'],
   ['probing', probing, success, 'ramping'],
   ['probing', probing, failure, 'open', 10_000],
   ['probing', probing, rateLimited, 'open', 33_000],
   ['ramping', ramping, begin, 'ramping'],
+  ['ramping', ramping, endPause, 'ramping'],
   ['ramping', ramping, success, 'ramping'],
   ['ramping', nearlyUp, success, 'closed'],
   ['ramping', ramping, failure, 'ramping'],
@@ -107,6 +113,14 @@ test('a failed probe doubles the pause, up to five minutes', () => {
     breaker = advance({ ...breaker, untilMs: NOW }, [begin, failure]);
   }
   assert.deepEqual(pauses, [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
+});
+
+test('a pause that a person ends again and again does not grow', () => {
+  let breaker = advance({ ...open, untilMs: NOW }, [begin, failure]);
+  for (let count = 0; count < 9; count += 1) {
+    breaker = advance(breaker, [endPause, begin, failure]);
+    assert.equal(breaker.untilMs - NOW, 10_000);
+  }
 });
 
 test('a receiver that limits rates is never paused for longer than its Retry-After', () => {

@@ -70,6 +70,8 @@ export const CLOSED_BREAKER: Breaker = {
 export type BreakerEvent =
   /** An attempt begins. */
   | { readonly kind: 'begin' }
+  /** A person ends the pause. */
+  | { readonly kind: 'end_pause' }
   | { readonly kind: 'success' }
   /** `retryAfterMs` counts only if this failure opens the breaker. */
   | { readonly kind: 'failure'; readonly retryAfterMs?: number | undefined }
@@ -94,6 +96,7 @@ const stay: Transition = (breaker) => breaker;
 export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerEvent['kind'], Transition>>>> = {
   closed: {
     begin: stay,
+    end_pause: stay,
     success: (breaker) => shiftIn(breaker, 0),
     failure: openWhenMostFail,
     rate_limited: openForRateLimit,
@@ -101,6 +104,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   open: {
     // The first attempt after the pause is the probe.
     begin: (breaker, { nowMs }) => (isPauseOver(breaker, nowMs) ? { ...breaker, state: 'probing' } : breaker),
+    end_pause: endPause,
     // An attempt that began before the breaker opened says nothing about the present state.
     success: stay,
     failure: stay,
@@ -111,12 +115,14 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   },
   probing: {
     begin: stay,
+    end_pause: stay,
     success: (breaker) => ({ ...CLOSED_BREAKER, ...keepHistory(breaker), state: 'ramping', ramp: 1 }),
     failure: openForLonger,
     rate_limited: openForLonger,
   },
   ramping: {
     begin: stay,
+    end_pause: stay,
     success: stepUpRamp,
     failure: openWhenMostFail,
     rate_limited: openForRateLimit,
@@ -195,6 +201,12 @@ function openForLonger(breaker: Breaker, context: Context): Breaker {
     forMs: Math.max(plannedMs, leastMs),
     isFromRetryAfter: leastMs > plannedMs,
   });
+}
+
+/** Makes the next attempt the probe. The opening does not count, so that no caller lengthens the pauses of others with many requests. */
+function endPause(breaker: Breaker, { nowMs }: Context): Breaker {
+  if (isPauseOver(breaker, nowMs)) return breaker;
+  return { ...breaker, untilMs: nowMs, openings: Math.max(0, breaker.openings - 1) };
 }
 
 /** A receiver that limits rates is up, so its `Retry-After` does not double the pause. */

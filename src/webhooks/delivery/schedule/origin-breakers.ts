@@ -16,6 +16,8 @@ import {
  * window are counted separately, so that many origins with a few failures do not evict a pause.
  */
 const MAX_BREAKERS = 10_000;
+/** So long after its pause, an open breaker is not listed: nothing is sent to its origin any more, as after the webhook was deleted. */
+const LISTED_MS = 3_600_000;
 
 export interface OriginLimits {
   /** All owners together may have this many attempts under way at once. */
@@ -35,7 +37,8 @@ export interface OriginBreakers {
   limits(origin: string, nowMs: number): OriginLimits;
   find(origin: string): Breaker;
   record(origin: string, event: BreakerEvent, moment: BreakerMoment): OriginChange;
-  list(): Iterable<Breaker>;
+  /** All that are kept, except those that had no probe for an hour after their pause. */
+  list(nowMs: number): Iterable<Breaker>;
 }
 
 export function createOriginBreakers(): OriginBreakers {
@@ -67,8 +70,13 @@ export function createOriginBreakers(): OriginBreakers {
         hasOriginRecovered: before.state === 'probing' && after.state === 'ramping',
       };
     },
-    list: () => [...closed.values(), ...others.values()],
+    list: (nowMs) => [...closed.values(), ...others.values()].filter((breaker) => !isAbandoned(breaker, nowMs)),
   };
+}
+
+/** No probe has ended for a long time since its pause. */
+function isAbandoned({ state, untilMs }: Breaker, nowMs: number): boolean {
+  return (state === 'open' || state === 'probing') && untilMs + LISTED_MS < nowMs;
 }
 
 function deleteOldest(breakers: Map<string, Breaker>): void {

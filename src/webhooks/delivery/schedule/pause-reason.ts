@@ -8,6 +8,12 @@ export type PauseReason = (typeof PAUSE_REASONS)[number];
  */
 export const ORIGIN_RECONNECTED = 'reconnected';
 
+/**
+ * Stored in the column of the reason when a person has ended a pause for `no_connection`. The worker that reads the row ends the pause
+ * of its own breaker of the origin too, so that the next attempt is the probe. Never shown.
+ */
+export const PROBE_REQUESTED = 'requested';
+
 export interface Pause {
   /** When the first of several consecutive pauses began. */
   readonly sinceMs: number;

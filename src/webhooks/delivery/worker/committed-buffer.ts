@@ -1,6 +1,6 @@
 /**
- * Hands a delivery that was just committed to the worker of this process without a read, if all other due first attempts of the hook
- * are in memory. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round trip.
+ * Hands a delivery that was just committed to the worker of this process without a read. All other due first attempts of its hook
+ * must be in memory. A read takes a large part of the processor time of a delivery, and on PostgreSQL a round trip.
  *
  * The contents are kept for the next pick only. A delivery that waits longer is read before its attempt, with its hook as it is then.
  */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { startReceiver } from '../../../../test/support/network/receiver.ts';
 import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import {
@@ -13,11 +14,41 @@ import { createMetrics } from '../../../telemetry/metrics.ts';
 import { realWorld } from '../../../world.ts';
 import { createAddressGuard } from '../../addresses/address-guard.ts';
 import { replay } from '../queue/delivery-restart-store.ts';
+import { MIN_FAILURES } from '../schedule/breaker.ts';
+import { createOriginBreakers } from '../schedule/origin-breakers.ts';
+import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { createDeliveryWorker } from './delivery-worker.ts';
 
-const DAY_MS = 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 const endSql = statement('test-end-delivery', 'UPDATE deliveries SET state = $2 WHERE id = $1');
+
+test('an origin to which nothing is sent any more does not count as open for ever', async () => {
+  const metrics = createMetrics();
+  const origins = createOriginBreakers();
+  let nowMs = 1_000_000;
+  createDeliveryMetrics(metrics, {
+    countPending: async () => 0,
+    countUnderWay: () => 0,
+    listOriginBreakers: () => origins.list(nowMs),
+    countPaused: async () => new Map(),
+  });
+  const countOpen = async () => {
+    const text = await metrics.getSingleMetricAsString('trivet_delivery_breakers');
+    return Number(/state="open"\} (\d+)/.exec(text)?.[1]);
+  };
+  const fail = () => origins.record('https://down.example', { kind: 'failure' }, { nowMs, random: 0.5 });
+  for (let count = 0; count < MIN_FAILURES; count += 1) fail();
+  assert.equal(await countOpen(), 1);
+  nowMs += HOUR_MS;
+  assert.equal(await countOpen(), 1);
+  nowMs += HOUR_MS;
+  assert.equal(await countOpen(), 0);
+  origins.record('https://down.example', { kind: 'begin' }, { nowMs, random: 0.5 });
+  fail();
+  assert.equal(await countOpen(), 1, 'a probe that fails begins another pause');
+});
 
 forEachEngine('the delay until the first attempt counts neither redeliveries nor replays', async (store) => {
   await using receiver = await startReceiver();

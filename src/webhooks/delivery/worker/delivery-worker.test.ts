@@ -21,8 +21,11 @@ import {
 } from '../../../../test/support/webhooks/delivery-worker.ts';
 import { FORBIDDEN_TARGETS } from '../../../../test/support/webhooks/forbidden-targets.ts';
 import { type Store, statement } from '../../../database/store.ts';
+import { Failure } from '../../../errors.ts';
+import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';
+import { reopenDoubtful } from '../queue/delivery-restart-store.ts';
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
@@ -214,30 +217,41 @@ forEachEngine(
   },
 );
 
-forEachEngine('a success that answered another request does not last: the delivery is sent again', async (store) => {
-  const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
-  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
-  const sockets: Socket[] = [];
-  await using receiver = await startRawReceiver((socket, connection) => {
-    sockets.push(socket);
-    onRequest(socket, () => void socket.write(connection > 0 ? NO : OK));
+const answersOfOthers: [title: string, outages: number][] = [
+  ['a success that answered another request does not last: the delivery is sent again', 0],
+  ['a success that answered another request does not last if the database is away at that moment', 1],
+];
+for (const [title, outages] of answersOfOthers)
+  forEachEngine(title, async (store) => {
+    const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
+    const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+    const sockets: Socket[] = [];
+    await using receiver = await startRawReceiver((socket, connection) => {
+      sockets.push(socket);
+      onRequest(socket, () => void socket.write(connection > 0 ? NO : OK));
+    });
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    let calls = 0;
+    const call: Store['call'] = async (procedure, input) => {
+      if (procedure.name === reopenDoubtful.name) calls += 1;
+      if (calls > 0 && calls <= outages) throw new Failure('unavailable', 'The database is away');
+      return await store.call(procedure, input);
+    };
+    await using worker = startTestWorker({ ...store, call }, undefined, realWorld, createLog('silent'));
+    const first = await enqueueTestDelivery(store, { hookId: 1, url });
+    worker.wake();
+    await waitForDelivery(store, first);
+    // The connection may be used again by then.
+    await realWorld.sleep(20);
+    const second = await enqueueTestDelivery(store, { hookId: 1, url });
+    worker.wake();
+    await waitForDelivery(store, second);
+    sockets[0]?.write(NO);
+    const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
+    assert.deepEqual([row.state, row.status], ['pending', 404]);
+    assert.equal((await readDelivery(store, first)).attempts, 1);
   });
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await using worker = startTestWorker(store);
-  const first = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.wake();
-  await waitForDelivery(store, first);
-  // The connection may be used again by then.
-  await realWorld.sleep(20);
-  const second = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.wake();
-  await waitForDelivery(store, second);
-  sockets[0]?.write(NO);
-  const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
-  assert.deepEqual([row.state, row.status], ['pending', 404]);
-  assert.equal((await readDelivery(store, first)).attempts, 1);
-});
 
 forEachEngine('a hook that changes while ids are waited for gets its delivery as it is then', async (store) => {
   await using receiver = await startReceiver();

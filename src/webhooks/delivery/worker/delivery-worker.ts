@@ -4,7 +4,6 @@
  * and a few times a second, to find retries and deliveries that other processes enqueued. Deliveries that this process has just
  * committed are sent without a cycle.
  */
-
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import type { SecretCipher } from '../../../encryption/secret-cipher.ts';
@@ -39,6 +38,7 @@ import { createLapseLog } from './lease-lapse-log.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createShardLeases, RENEW_AGAIN_MS, RENEW_EVERY_MS } from './shard-leases.ts';
+import { storeUntilDone } from './store-until-done.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 const POLL_MS = 200;
@@ -113,12 +113,12 @@ function createComponents(given: DeliveryWorkerDependencies) {
   const committed = createCommittedBuffer(table);
   const scan = createDueScan({ store, world, leases, signal });
   const writer = createResultWriter({ store, world, log, workerId: leases.workerId, table, scan, signal });
-  const doubts = { store, world, log, writer, scan };
+  const doubts = { store, world, log, writer, scan, inFlight: createInFlight(), abandoning: new AbortController() };
   const sender = createSender({
     guard: given.guard,
     nowMs: () => world.nowMs(),
     monotonicMs: () => world.monotonicMs(),
-    onDoubt: (deliveryIds, origin) => void resendUnverified(doubts, deliveryIds, origin),
+    onDoubt: (deliveryIds, origin) => void doubts.inFlight.track(() => resendUnverified(doubts, deliveryIds, origin)),
     ca: given.ca,
   });
   const makeAttempt = createAttempts({
@@ -144,6 +144,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
     committed,
     scan,
     writer,
+    doubts,
     sender,
     makeAttempt,
     manual,
@@ -156,7 +157,7 @@ function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, ta
   return createDeliveryMetrics(metrics, {
     countPending: () => countPendingDeliveries(store),
     countUnderWay: () => table.uncommitted,
-    listOriginBreakers: () => table.origins.list(),
+    listOriginBreakers: () => table.origins.list(world.nowMs()),
     countPaused: () => countPauses(store, world.nowMs()),
   });
 }
@@ -170,12 +171,8 @@ function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[]
 
 /** Wakes for deliveries of this worker's shards only: a scan finds no others, and comes anyway after a renewal that takes a shard. */
 function wakeForCommitted(components: Components, toRead: readonly CommittedDelivery[]): void {
-  const own = toRead.filter(({ shard }) => components.leases.epochOf(shard) !== undefined);
-  if (own.length > 0)
-    wakeFor(
-      components,
-      own.map(({ hookId }) => hookId),
-    );
+  const own = toRead.filter(({ shard }) => components.leases.epochOf(shard) !== undefined).map(({ hookId }) => hookId);
+  if (own.length > 0) wakeFor(components, own);
 }
 
 /** Sends in a later turn of the event loop, so that callers that wait for the commit are answered first. */
@@ -196,18 +193,17 @@ async function sendCommitted(components: Components): Promise<void> {
 
 /** Sends deliveries again whose receiver sent more responses than it got requests, since they may have got the wrong response. */
 async function resendUnverified(
-  { store, world, log, writer, scan }: Pick<Components, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
+  { store, world, log, writer, scan, abandoning }: Components['doubts'],
   deliveryIds: readonly number[],
   origin: string,
 ): Promise<void> {
-  try {
-    await writer.flush();
-    const count = await reopenUnverified(store, deliveryIds, world.nowMs());
-    log.warn({ origin, count }, 'A receiver sent a response without a request; sending affected deliveries again');
-    scan.request();
-  } catch (error) {
-    log.error({ err: error, origin }, 'Cannot requeue deliveries with unverified responses');
-  }
+  await writer.flush();
+  const reopen = () => reopenUnverified(store, deliveryIds, world.nowMs());
+  const options = { what: 'deliveries with unverified responses', abandoned: abandoning.signal };
+  const count = await storeUntilDone({ store, world, log }, reopen, options);
+  if (count === undefined) return log.error({ origin }, 'Cannot requeue deliveries with unverified responses');
+  log.warn({ origin, count }, 'A receiver sent a response without a request; sending affected deliveries again');
+  scan.request();
 }
 
 async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
@@ -283,12 +279,17 @@ function createBusyTest(table: HookQueueTable): (shard: number) => boolean {
 
 /** Waits until attempts under way have ended and are stored, or until the database was away for too long. */
 async function stopComponents(components: Components, loops: Loops | undefined): Promise<void> {
-  const { leases, sends, writer, sender, manual, settled } = components;
+  const { leases, sends, writer, doubts, sender, manual, settled } = components;
   await Promise.all([loops?.dispatching, manual.stop()]);
   await sends.settle();
-  const giveUp = setTimeout(() => writer.abandon(), STOP_GIVE_UP_MS);
+  const giveUp = setTimeout(() => {
+    writer.abandon();
+    doubts.abandoning.abort();
+  }, STOP_GIVE_UP_MS);
   await writer.flush();
+  await doubts.inFlight.settle();
   clearTimeout(giveUp);
+  doubts.abandoning.abort();
   await writer.stopWaking();
   settled.abort();
   await loops?.leasing;

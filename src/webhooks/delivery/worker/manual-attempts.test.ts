@@ -19,6 +19,7 @@ import {
 import { type Store, statement } from '../../../database/store.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
+import { MIN_FAILURES } from '../schedule/breaker.ts';
 
 forEachEngine('a test is attempted at once without a running worker, and once only', async (store) => {
   await using receiver = await startReceiver();
@@ -238,10 +239,35 @@ forEachEngine(
   },
 );
 
-const requests: [title: string, request: (worker: TestWorker, id: number) => Promise<unknown>][] = [
-  ['test', (worker, id) => worker.manual.test(id, realWorld.nowMs() + 10_000)],
+type Request = (worker: TestWorker, id: number, nowMs?: number) => Promise<unknown>;
+const requests: [title: string, request: Request][] = [
+  ['test', (worker, id, nowMs = realWorld.nowMs()) => worker.manual.test(id, nowMs + 10_000)],
   ['redelivery', async (worker, id) => await (await worker.manual.redeliver(1, id))?.attempt],
 ];
+for (const [title, request] of requests)
+  forEachEngine(`a ${title} for which a slow database leaves no time is no failure of its receiver`, async (store) => {
+    await using receiver = await startReceiver();
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    let lateMs = 0;
+    const world = { ...realWorld, nowMs: () => realWorld.nowMs() + lateMs };
+    const makeIds: Store['makeIds'] = async (count) => {
+      lateMs += 15_000;
+      return await store.makeIds(count);
+    };
+    await using requested = createTestWorker({ ...store, makeIds }, undefined, world);
+    const ids: number[] = [];
+    for (let count = 0; count < MIN_FAILURES; count += 1) {
+      const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: world.nowMs() + 30_000 });
+      assert.equal(await request(requested, id, world.nowMs()), undefined);
+      assert.deepEqual(await readAttempts(store, id), []);
+      ids.push(id);
+    }
+    assert.equal(receiver.received.length, 0);
+    await using _worker = startTestWorker(store, undefined, world);
+    for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  });
+
 for (const [title, request] of requests)
   forEachEngine(`a stop does not wait for a database that is away to store a ${title}`, async (store) => {
     await using receiver = await startReceiver();

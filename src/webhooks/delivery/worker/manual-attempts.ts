@@ -23,6 +23,8 @@ import type { ResultWriter } from './result-writer.ts';
 
 /** The workers send the delivery if no result is stored this long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
+/** With less time left than this, nothing is sent, since a timeout would count as a failure of the receiver. */
+const LEAST_TIME_MS = 1000;
 /** Limits of redeliveries at once, of one hook and of this process; further ones wait like any delivery. Tests: `management.ts`. */
 const REDELIVERY_LIMITS = { ofOwner: 4, ofAll: 32 };
 
@@ -30,7 +32,7 @@ export interface ManualAttempts {
   /**
    * Makes the one attempt of a test's delivery, which was enqueued with a later due time. `deadlineMs` is in milliseconds since the
    * epoch. A disabled hook is tested too, so that its owner can see whether it works again. Undefined if the delivery was reserved
-   * already or this process stops.
+   * already, this process stops, or a slow database left no time; then the workers send it.
    */
   test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
   /**
@@ -44,7 +46,7 @@ export interface ManualAttempts {
 }
 
 export interface Redelivery {
-  /** Undefined if nothing was sent: the hook is disabled, too many attempts are under way, or this process stops. */
+  /** Undefined if nothing was sent: the hook is disabled, too many attempts are under way, no time was left, or this process stops. */
   readonly attempt: Promise<SendReport | undefined>;
 }
 
@@ -144,18 +146,24 @@ async function attempt(
   const { store, world, writer } = dependencies;
   const [content] = await readContents(store, [{ hookId, id }]);
   if (content === undefined || content.url === null) return undefined;
-  if (content.disabled_at_ms !== null && content.is_test === 0) return await leaveHeld(dependencies, hookId, id);
+  const isHeld = content.disabled_at_ms !== null && content.is_test === 0;
   const [attemptId = 0] = await store.makeIds(1);
-  const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
+  const leftMs = Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs());
+  if (isHeld || leftMs < LEAST_TIME_MS) return await giveBack(dependencies, hookId, id);
   const made = await dependencies.makeAttempt(content, { deadlineMs: leftMs });
   const result = planAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
   writer.add(describeResults(dependencies.table, made, result));
   return made.report;
 }
 
-/** Ends the reservation of a held delivery, which the workers send when its hook is enabled. */
-async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: number, id: number): Promise<undefined> {
+/** Ends the reservation: the workers send the delivery now, or when its hook is enabled. */
+async function giveBack(
+  { store, world, scan }: ManualAttemptsDependencies,
+  hookId: number,
+  id: number,
+): Promise<undefined> {
   await endReservation(store, [hookId, id], world.nowMs());
+  scan.request();
 }
 
 function describeResults(table: HookQueueTable, { content, report }: Attempt, result: AttemptResult) {

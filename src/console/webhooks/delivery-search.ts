@@ -1,0 +1,37 @@
+/** Searches the delivery log by a text that can mean several things: a delivery, a branch, a tag or an issue. */
+import type { DeliveryPage, OpenHook, Values } from './hook-views.ts';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Issues have smaller numbers. */
+const DELIVERY_NUMBER = /^\d{10,16}$/;
+
+/** The newest deliveries that match one of the meanings of the text, and the other parameters. */
+export async function searchDeliveries(
+  hook: Pick<OpenHook, 'listDeliveries'>,
+  text: string,
+  { per_page: size, ...values }: Values & { readonly per_page: number },
+): Promise<DeliveryPage> {
+  const pages = await Promise.all(
+    listMeanings(text).map((meaning) => hook.listDeliveries({ ...meaning, ...values, per_page: size })),
+  );
+  return mergePages(pages, size);
+}
+
+/** A branch or a tag may consist of digits, as those of a release or a date do. */
+function listMeanings(text: string): readonly Values[] {
+  if (UUID.test(text)) return [{ uuid: text }];
+  const asSubject = { subject: text };
+  if (!/^\d+$/.test(text)) return [asSubject];
+  if (!DELIVERY_NUMBER.test(text)) return [{ subject: `#${text}` }, asSubject];
+  return Number.isSafeInteger(Number(text)) ? [{ id: text }, asSubject] : [asSubject];
+}
+
+/** Each page has all that match down to its `nextBefore`, so the merged page ends at the highest of them. */
+function mergePages(pages: readonly DeliveryPage[], size: number): DeliveryPage {
+  const ends = pages.flatMap(({ nextBefore }) => nextBefore ?? []);
+  const endId = ends.length === 0 ? undefined : Math.max(...ends);
+  const byId = new Map(pages.flatMap(({ deliveries }) => deliveries.map((delivery) => [delivery.id, delivery])));
+  const found = [...byId.values()].filter(({ id }) => id >= (endId ?? 0)).toSorted((a, b) => b.id - a.id);
+  const shown = found.slice(0, size);
+  return { deliveries: shown, nextBefore: found.length > size ? shown.at(-1)?.id : endId };
+}
