@@ -198,10 +198,7 @@ test('a model that is worse than the prior is kept but not served, unless it is 
   const train = ['model', 'train', '--model', 'drifted', '--input', '-'];
   const kept = await runTrivet(train, { env, input: rows.join('\n') });
   assert.equal(kept.code, 0, kept.stderr);
-  assert.match(
-    kept.stdout,
-    /drifted@1 is not served: on the newest 20 rows, .* by a factor of \d+\.\d+, the prior/,
-  );
+  assert.match(kept.stdout, /drifted@1 is not served: on the newest 20 rows, .* by a factor of \d+\.\d+, the prior/);
   const forced = await runTrivet([...train, '--promote', 'true'], { env, input: rows.join('\n') });
   assert.match(forced.stdout, /drifted@2 is served now/);
   const itself = await runTrivet(['model', 'compare', 'drifted@2'], { env });

@@ -22,7 +22,7 @@ export interface Candidate {
   readonly bandwidthUtilization: number;
   /** Requests that the gateway sent there and that have not ended, by its own count, which is never old. */
   readonly underWay: number;
-  /** Those of them that were sent after the last scrape. */
+  /** Requests that the gateway sent there since the scrape: the metrics cannot show them yet. */
   readonly sentSinceScrape: number;
 }
 
