@@ -135,9 +135,7 @@ function parseAt(value: unknown, problems: string[]): number | undefined {
   const number = toNumber(value);
   if (Number.isNaN(number) && typeof value === 'string') return checkTime(readIsoTime(value.trim()), problems);
   if (number! >= FIRST_SECOND && number! <= MAX_TIME_MS) return number! < FIRST_MILLISECOND ? number! * 1000 : number!;
-  problems.push(
-    'at must count from 1 January 1970, as milliseconds or seconds after 2001; other clocks are refused',
-  );
+  problems.push('at must count from 1 January 1970, as milliseconds or seconds after 2001; other clocks are refused');
   return undefined;
 }
 
