@@ -1,4 +1,4 @@
-/** Keeps events until the service confirms them: sends them in batches, and sends a batch without an answer again. */
+/** Sends events in batches in the background, with retries; drops further events when too many wait. Routing never waits for the service. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Event, Reported, ReportOptions, Stats } from './messages.ts';
 

@@ -1,4 +1,4 @@
-// Counts accepted, refused and dropped events, and decides whether and when a failed batch is sent again (retry).
+// Declares what became of events, and decides whether and when a failed batch is sent again (retry).
 
 package router
 

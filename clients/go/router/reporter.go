@@ -1,4 +1,4 @@
-// Sends events in batches from a goroutine, so that routing never waits for the service.
+// Sends events in batches from a goroutine, with retries; drops further events when too many wait. Routing never waits for the service.
 
 package router
 

@@ -114,7 +114,7 @@ class Client:
         try:
             return self._send(connection, path, content_type, body, end)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            # The service closed an idle connection, so it has not begun the call.
+            # Most likely the service closed an idle connection. To send a call again is safe: a repeated event changes nothing.
             return self._send(self._connect(end), path, content_type, body, end)
 
     def _connect(self, end: float) -> http.client.HTTPConnection:

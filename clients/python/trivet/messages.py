@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass
 class Reported:
-    """What became of reported events. `reasons` has one line for each of the first refused events."""
+    """What became of reported events. `reasons` says why events were refused: the first 100 of a call, the last 100 of a reporter."""
 
     accepted: int = 0
     refused: int = 0

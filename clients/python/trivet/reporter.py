@@ -1,4 +1,4 @@
-"""Sends events in batches from a separate thread, so that routing never waits for the service."""
+"""Sends events in batches from a thread, with retries; drops further events when too many wait. Routing never waits for the service."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /**
  * Computes each server's capacity in requests every minute, and reads reported loads every 10 s. Each read of `/metrics` returns
- * their difference (the headroom), from which an autoscaler computes the number of replicas.
+ * their difference (the headroom) and their ratio: the sum of the ratios is the number of replicas that is needed.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Gauge } from 'prom-client';
