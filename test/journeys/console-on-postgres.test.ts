@@ -11,5 +11,6 @@ await runOnPostgres([
   'console/models/model-pages',
   'console/models/what-if',
   'console/overview/overview',
+  'console/webhooks/delivery-search',
   'console/webhooks/hook-pages',
 ]);

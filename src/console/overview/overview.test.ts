@@ -10,6 +10,7 @@ import { statement } from '../../database/store.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 import { holdHookQueueStatement } from '../../webhooks/delivery/queue/delivery-store.ts';
 import { chooseTexts } from '../texts/texts.ts';
+import { renderOverview } from './overview-pages.ts';
 import { listTroubles } from './troubles.ts';
 
 test('the overview shows everyone their own webhooks, and an administrator all of them and the models', async (t) => {
@@ -68,6 +69,21 @@ test('a process without webhooks tells the age of a drift too', () => {
   const texts = chooseTexts({ language: 'en', timeZone: 'UTC' });
   const { list } = listTroubles(texts, undefined, { models: [model], modelCount: 1, nowMs });
   assert.match(list[0]?.details[0] ?? '', /\b2 (hr|hours)\b/);
+});
+
+test('the overview says that all attempts were accepted only if none failed', async () => {
+  const texts = chooseTexts({ language: 'en', timeZone: 'UTC' });
+  const render = async (accepted: number, failed: number) => {
+    const totals = { repositories: 1, hooks: 1, disabled: 0, switchedOff: 0, failing: 0, paused: 0 };
+    const hour = { startMs: 0, accepted, failed, medianMs: null, p95Ms: null };
+    const backlog = { count: 0, isCut: false, oldest: undefined };
+    const webhooks = { nowMs: 0, ofAll: true, totals, troubled: [], backlog, hour, minutes: [] };
+    const page = String(await renderOverview(texts, { advice: undefined, webhooks, health: undefined }));
+    return /([\d.]+) % accepted/.exec(page)?.[1];
+  };
+  assert.equal(await render(99_999, 1), '99.9');
+  assert.equal(await render(1, 99_999), '0.01');
+  assert.equal(await render(100_000, 0), '100');
 });
 
 test('a pause that ends within the second is not shown', () => {

@@ -1,4 +1,4 @@
-/** Cases of the protocol against one server and one database each engine: a case brings its own people and applications. */
+/** Runs protocol cases against one server and database for each engine; each case creates its own people and applications. */
 
 import { type EngineContext, forEachEngine } from '../store/engines.ts';
 import {
@@ -42,13 +42,13 @@ export async function prepareParties({ server }: Pick<Bench, 'server'>) {
   return { ...application, person, credentials: basic(application.clientId, application.clientSecret) };
 }
 
-/** And tokens of the one for the other. */
+/** As `prepareParties`, and tokens of the person for the application. */
 export async function prepareTokens(bench: Pick<Bench, 'server'>, scope = 'all_user all_hook') {
   const parties = await prepareParties(bench);
   return { ...parties, tokens: await obtainTokens(bench.server, parties.person, parties, scope) };
 }
 
-/** And a code of the one for the other, with what an exchange of it sends. */
+/** The same with a code instead of tokens, and the parameters of its exchange. */
 export async function prepareExchange(bench: Bench, scope = 'all_user') {
   const { server } = bench;
   const parties = await prepareParties(bench);
