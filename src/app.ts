@@ -1,4 +1,4 @@
-/** Builds the program, every part and every link between areas, and stops it (shutdown). */
+/** Builds the program with every part and every link between areas, and shuts it down. */
 import { readFileSync } from 'node:fs';
 import { createReferenceRoutes } from './api-reference/reference-routes.ts';
 import type { Area, OwnPort } from './area.ts';
@@ -48,19 +48,19 @@ export interface App {
   readonly httpUrl: string;
   /** `host:port`, as a client on this machine reaches it. */
   readonly grpcAddress: string;
-  /** The program prints this once it is up: where it listens, and where the first administrator is made. */
+  /** The text that the program prints once it is up: where it listens, and where to create the first administrator. */
   readonly banner: string;
   readonly log: Log;
   /** Stops: listeners drain and workers stop at the same time, then the store closes. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A process has this beside its configuration. */
+/** The dependencies of a process beside its configuration. */
 export interface Surroundings {
   readonly world: World;
-  /** Called with the bytes outside the heap that are garbage soon. */
+  /** Called with the number of bytes outside the heap that are soon garbage. */
   readonly countGarbage: CountGarbage;
-  /** Ends the start: it rejects, and closes what it has opened. */
+  /** Aborts the start, which then rejects and closes what it has opened. */
   readonly stopping: AbortSignal;
 }
 
@@ -104,7 +104,7 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
   };
 }
 
-/** Opens what every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
+/** Opens the common parts: logs, metrics, the store, and the HTTP port, which is bound first since areas need its address. */
 async function openBase(
   config: Config,
   { world, stopping }: Pick<Surroundings, 'world' | 'stopping'>,
@@ -113,7 +113,7 @@ async function openBase(
   const log = createLog(config.log.level, openLogOutput(config.log.format));
   const metrics = createMetrics({ log });
   const tracing = undo.use(await openTracing(config.tracing, log));
-  // Only the embedded database is one process's own; commands work beside it without the lock.
+  // Only one service may use an embedded database; commands work beside it without the lock.
   const lock = config.store.databaseUrl === undefined ? undo.use(lockDataDir(config.store.dataDir)) : undefined;
   const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics, stopping }));
   const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
@@ -128,7 +128,7 @@ async function openBase(
 
 type Base = Awaited<ReturnType<typeof openBase>> & Pick<Surroundings, 'countGarbage'>;
 
-/** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
+/** Creates the areas that this process serves. An area that it does not serve still provides its functions to the others. */
 async function createAreas(config: Config, base: Base, mailer: Mailer | undefined) {
   const { store, world, log, metrics, cipher, http } = base;
   const { parts } = config.server;
@@ -165,7 +165,7 @@ async function createAreas(config: Config, base: Base, mailer: Mailer | undefine
     log,
     metrics,
     cipher,
-    // A process that makes no deliveries does not need the authorities of their receivers.
+    // A process that makes no deliveries does not need the certificate authorities of their receivers.
     config: parts.includes('webhooks') ? config.webhooks : { ...config.webhooks, caFile: undefined },
     baseUrl,
     requireScope: authorization.requireScope,
@@ -174,7 +174,7 @@ async function createAreas(config: Config, base: Base, mailer: Mailer | undefine
   });
   const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction, webhooks };
   const areas = parts.flatMap((part) => areaByPart[part] ?? []);
-  // Where people sign in, they see what else this process serves.
+  // The sign-in area shows people what else this process serves.
   if (parts.includes('authorization')) {
     const hookAdmin = parts.includes('webhooks') ? webhooks.admin : undefined;
     const modelAdmin = parts.includes('prediction') ? prediction.admin : undefined;
@@ -192,7 +192,7 @@ interface NoticeParts {
   readonly mailer: Mailer | undefined;
 }
 
-/** Notices of what this process serves, and of the disk of its database, by mail and to webhooks. */
+/** Creates the notices about the areas of this process and about the disk of its database, by mail and to webhooks. */
 function createNotices(
   { server, store: { dataDir, databaseUrl } }: Config,
   { store, world, log, http }: Base,
@@ -287,7 +287,7 @@ function serveHttp(
   }
 }
 
-/** Listeners and workers end at the same time, so that all of it fits into one deadline. */
+/** Listeners and workers end at the same time, so that the whole stop fits into one deadline. */
 async function stopTogether(
   listeners: readonly Pick<HttpServer, 'drain'>[],
   workers: readonly Worker[],

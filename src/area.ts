@@ -1,4 +1,4 @@
-/** Declares what an area offers the program: routes, gRPC services, workers and ports of its own. */
+/** Declares what an area offers the program: routes, gRPC services, workers and separate ports. */
 import type { GrpcService } from './grpc/call/service.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import type { ReplyStyle, RouteMount } from './http/mount.ts';
@@ -8,11 +8,11 @@ import type { Worker } from './workers/worker.ts';
 /** One area of the service: what it serves over HTTP, over gRPC, and what it does in the background. */
 export interface Area {
   readonly routes?: readonly RouteMount[];
-  /** The OpenAPI document says this of the routes beside what they say of themselves. */
+  /** Descriptions for the OpenAPI document beside those that the routes declare. */
   readonly apiDescriptions?: ApiDescriptions;
   readonly services?: readonly GrpcService[];
   readonly workers?: readonly Worker[];
-  /** Served over HTTP beside the common port, for clients that know no path but the root. */
+  /** Served on a separate HTTP port, for clients that use fixed paths at the root. */
   readonly ownPorts?: readonly OwnPort[];
 }
 
@@ -21,9 +21,9 @@ export interface OwnPort {
   readonly name: string;
   /** The setting of the port. */
   readonly variable: string;
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
-  /** How refusals are worded. */
+  /** The error style of refusals. */
   readonly errors: ReplyStyle;
   readonly endpoints: readonly Endpoint[];
 }

@@ -1,4 +1,4 @@
-/** Writes what the program prints once it is up: where it listens, and where the first administrator is made. */
+/** Writes the text that the program prints once it is up: where it listens, and where to create the first administrator. */
 
 /** A port that an area has beside the common one. */
 export interface NamedServer {
@@ -14,7 +14,7 @@ interface Addresses {
   readonly setupLink: string | undefined;
 }
 
-/** The link belongs to standard output, not to the log: a person must see it, and logs are kept. */
+/** The link goes to standard output, not to the log: a person must see it, and logs are stored. */
 export function writeBanner({ http, grpc, own, setupLink }: Addresses): string {
   const servers = [{ name: 'HTTP', url: http }, { name: 'gRPC', url: grpc }, ...own];
   const banner = ['Trivet is ready', ...servers.map(({ name, url }) => `  ${name}  ${url}`)].join('\n');

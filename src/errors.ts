@@ -1,6 +1,6 @@
 /**
- * Defines `Failure` and the closed set of ways to refuse a request, which each edge maps to its own errors. Every edge (HTTP,
- * gRPC, command line) has a total table over it.
+ * Defines `Failure` and the closed set of reasons to refuse a request, which each edge maps to its own errors. Every edge (HTTP,
+ * gRPC, command line) has a table of all of them.
  */
 export type FailureCode =
   | 'invalid'
@@ -14,7 +14,7 @@ export type FailureCode =
   | 'deadline'
   | 'internal';
 
-/** A refusal may carry this beside its text: which field was wrong, how long to wait, and data an edge renders. */
+/** Data of a refusal beside its text: the invalid field, how long to wait, and values that an edge renders. */
 export interface FailureDetails {
   readonly field?: string;
   readonly retryAfterSeconds?: number;
@@ -22,9 +22,8 @@ export interface FailureDetails {
 }
 
 /**
- * A refusal. Its message is written for the caller and is safe to show; anything secret belongs in `cause`. Only an
- * `internal` one records where it was made: that takes ten times as long as the rest, and strangers are refused as often
- * as they like.
+ * A refusal. Its message is written for the caller and is safe to show; anything secret belongs in `cause`. Only an `internal` one
+ * records a stack trace: that takes ten times as long as the rest, and strangers can cause refusals without limit.
  */
 export class Failure extends Error {
   readonly code: FailureCode;
@@ -51,15 +50,15 @@ export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A message of `JSON.parse` that ends so quotes the text, which may hold a secret; the others give the position alone. */
+/** A message of `JSON.parse` with this end quotes the text, which may have a secret; the others give only the position. */
 const NOT_JSON = ' is not valid JSON';
 
-/** A row was refused because the row that it belongs to is not there any more. */
+/** Whether a row was refused because the row that it references is gone. */
 export function isOrphan(error: unknown): boolean {
   return isFailure(error) && error.details.isMissingParent === true;
 }
 
-/** No such file, no rights, a port that is taken: the system's words say it, and a stack would hide them. */
+/** Errors such as no such file, no permission, a port in use: the system's message explains them, and a stack would hide it. */
 export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }

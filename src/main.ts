@@ -7,7 +7,7 @@ import { type CountGarbage, createGarbageCounter, openCollector } from './memory
 import { waitForStopSignal } from './stop-signal.ts';
 import { realWorld } from './world.ts';
 
-/** A start that a signal ends has this long to close what it has opened. A statement of a migration may wait 2 s for its table. */
+/** How long a start that a signal ends may take to close what it has opened. A statement of a migration may wait 2 s for its table. */
 const END_START_MS = 5000;
 
 /** Resolves once the program has stopped after SIGTERM or SIGINT. A signal more than a second later ends the process at once. */
@@ -20,7 +20,7 @@ export async function serve(): Promise<void> {
   // A fifth of the heap is garbage of the start. Left to V8, its first collection stops the event loop for 30 to 50 ms in the
   // middle of the first busy second.
   collector.collectAll();
-  // Who started the service may have closed its output.
+  // The program that started the service may have closed its output.
   process.stdout.on('error', () => {});
   process.stdout.write(`${app.banner}\n`);
   const signal = await stopped;
@@ -29,7 +29,7 @@ export async function serve(): Promise<void> {
   app.log.info('stopped');
 }
 
-/** A signal during the start ends the process with exit code 0, as one after it does. */
+/** A signal during the start ends the process with exit code 0, as a signal after it does. */
 async function startUnlessStopped(stopped: Promise<NodeJS.Signals>, countGarbage: CountGarbage): Promise<App> {
   const stopping = new AbortController();
   const starting = startApp(readConfig(), { countGarbage, stopping: stopping.signal });

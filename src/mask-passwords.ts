@@ -2,9 +2,9 @@
 
 export const MASK = '********';
 
-/** In an address that can be read, a password ends before the path. */
+/** In a valid URL, a password ends before the path. */
 const PASSWORD = /(:\/\/[^\s/?#:@]*:)[^\s/?#]*@/g;
-/** In any other text it may have characters that were not encoded. */
+/** In any other text, a password may have characters that are not encoded. */
 const LIKELY_PASSWORD = /(:\/\/[^\s:@]*:)\S*@/g;
 
 export function maskPasswords(text: string): string {

@@ -1,7 +1,7 @@
-/** Limits what may be open at a time to a part of the files and sockets that the system allows (`ulimit -n`). */
+/** Limits how many files and sockets may be open to a share of those that the system allows (`ulimit -n`). */
 import { readFileSync } from 'node:fs';
 
-/** How many files and sockets the system lets this process have; undefined where it does not say. */
+/** How many files and sockets the system allows this process; undefined where it does not report the limit. */
 export function readMaxOpenFiles(): number | undefined {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];

@@ -1,6 +1,6 @@
 /**
- * Decides what the narrow scopes allow, and refuses calls beyond them with 403. What they allow, and the refusal
- * that names them.
+ * Decides what the narrow scopes allow, and refuses calls beyond them with 403. The refusal names the scope that the call
+ * needs.
  */
 import { Failure } from './errors.ts';
 import type { Identity } from './identity.ts';
@@ -32,7 +32,7 @@ export const NARROW_SCOPES = [
 
 export type NarrowScope = (typeof NARROW_SCOPES)[number];
 
-/** Wider scopes that allow the same. */
+/** For each scope, the wider scopes that include it. */
 const WIDER: Readonly<Record<NarrowScope, readonly string[]>> = {
   profile: ['all_user'],
   email: ['all_user'],
@@ -54,11 +54,11 @@ export function isAdministratorScope(scope: string): boolean {
   return ADMINISTRATORS.has(scope);
 }
 
-/** Whether a token may do what this scope stands for. */
+/** Whether a token may do what this scope allows. */
 export function permits({ scopes, repositories }: Pick<Identity, 'scopes' | 'repositories'>, scope: string): boolean {
   if (scopes.includes(scope)) return true;
   if (scope === 'predict' || scope === 'observe')
-    // Every token that is not narrow may predict and report, as before there were narrow ones.
+    // Every token without narrow scopes may predict and report, as before narrow scopes existed.
     return repositories === undefined && scopes.some((held) => !NARROW.has(held));
   return NARROW.has(scope) && WIDER[scope as NarrowScope].some((wider) => scopes.includes(wider));
 }

@@ -1,30 +1,30 @@
-/** Follows the clock of the machine, but not a jump that is taken back within a minute: it ends no token, lease or retry early. */
+/** Follows the machine's clock, but ignores a jump that is reversed within a minute, so that no token, lease or retry ends early. */
 import type { World } from './world.ts';
 
-/** Corrections below this are followed at once: clocks are slewed all the time. */
+/** Smaller corrections, in milliseconds, are followed at once: clocks are slewed all the time. */
 const STEP_MS = 1000;
-/** How long the machine's clock has to stay where it jumped to, until that is believed. */
+/** How long a jump of the machine's clock must last until it is accepted. */
 const SETTLE_MS = 60_000;
 /** A process that has just started, or whose clock has just been set, may be about to have it corrected. */
 const TRUSTED_AFTER_MS = 600_000;
-/** Two processes, or one before and after a correction, may differ by this much. */
+/** How much the clocks of two processes, or of one before and after a correction, may differ. */
 export const MAX_SKEW_MS = 60_000;
 
 /**
- * Whether what is old may be deleted: a clock that is ahead for some minutes after the machine's start, or a jump that is
- * taken back, must not delete what is not due.
+ * Decides whether expired data may be deleted: a clock that is ahead for some minutes after the machine's start, or a jump that is
+ * reversed, must not delete data early.
  */
 export type IsClockTrusted = () => boolean;
 
 export interface SteadyWorld extends World {
-  /** Whether the clock has gone on without a jump for ten minutes. */
+  /** Whether the clock has run without a jump for ten minutes. */
   readonly isClockTrusted: IsClockTrusted;
 }
 
 /**
- * A world whose clock does not jump at once. When the machine's clock jumps, in either direction, time goes on by the
- * monotonic clock; the machine's new time counts once it has lasted for a minute. So a jump that is taken back changes
- * nothing, and a correction is followed.
+ * A world whose clock does not jump at once. When the machine's clock jumps in either direction, time continues by the monotonic
+ * clock; the machine's new time is used once it has lasted for a minute. So a reversed jump changes nothing, and a correction is
+ * followed.
  */
 export function withSteadyClock(world: World): SteadyWorld {
   let trustedFromMs = world.monotonicMs() + TRUSTED_AFTER_MS;
@@ -50,7 +50,7 @@ export function withSteadyClock(world: World): SteadyWorld {
     ...world,
     nowMs,
     isClockTrusted: () => {
-      // A sweep may be all that reads this clock, and it reads the time only while the clock is trusted.
+      // A sweep may be the only reader of this clock, and it reads the time only while the clock is trusted.
       nowMs();
       return jump === undefined && world.monotonicMs() >= trustedFromMs;
     },

@@ -1,4 +1,4 @@
-/** Waits for the signal that stops a program, and takes its copies for one signal. */
+/** Waits for the signal that stops a program, and treats repeats within a second as one signal. */
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
@@ -8,7 +8,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
  */
 const COPY_MS = 1000;
 
-/** Resolves with the first signal. One that comes more than a second later ends the process at once, with exit code 1. */
+/** Resolves with the first signal. A signal more than a second later ends the process at once, with exit code 1. */
 export function waitForStopSignal(): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let firstMs: number | undefined;

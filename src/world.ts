@@ -1,10 +1,10 @@
-/** Supplies time, randomness and ids, which tests replace to hold them still. */
+/** Supplies time, randomness and ids, which tests replace with fixed values. */
 import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Clock and randomness: what tests hold still. Only timeouts, measured durations, commands, and random names that no test looks at may
- * use those of Node directly.
+ * Clock and randomness, which tests replace. Only timeouts, measured durations, commands, and random names that no test reads may use
+ * those of Node directly.
  */
 export interface World {
   /** Milliseconds since the epoch. */
@@ -22,8 +22,8 @@ export interface World {
 const POOL_BYTES = 8192;
 
 /**
- * Random bytes out of a pool that is filled at once, as `randomUUID` does it: asking the system for every 16 bytes costs
- * more than most of what they are for. What was handed out is wiped from the pool.
+ * Returns random bytes from a pool that is filled at once, as `randomUUID` does: a system call for every 16 bytes costs more than
+ * most of their uses. Returned bytes are wiped from the pool.
  */
 export function createRandomSource(): (size: number) => Uint8Array {
   const pool = new Uint8Array(POOL_BYTES);

@@ -1,5 +1,5 @@
 /**
- * Renders one operation of the API: a line that opens to its parameters, bodies and answers. The id stands inside, so that a
+ * Renders one operation of the API: a line that opens to its parameters, bodies and answers. The id is on an element inside, so that a
  * browser opens the entry that a link leads to.
  */
 import { html } from 'hono/html';
@@ -56,7 +56,7 @@ function renderMedia(texts: ReferenceTexts, type: string, { schema = {}, example
   )}`;
 }
 
-/** Renders a value as it is sent: a form as its encoded fields, one after the other. */
+/** Renders a value as it is sent: a form as its encoded fields. */
 function toText(type: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (!type.includes('urlencoded')) return JSON.stringify(value, null, 2);

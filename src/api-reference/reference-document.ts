@@ -8,7 +8,7 @@ export interface SchemaNode {
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
   readonly items?: SchemaNode;
-  /** The values of an object whose names are free. */
+  /** The schema of the values of an object with arbitrary names. */
   readonly additionalProperties?: SchemaNode | boolean;
   readonly format?: string;
   readonly pattern?: string;

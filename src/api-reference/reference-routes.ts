@@ -1,6 +1,6 @@
 /**
- * Serves `/docs/api`: the OpenAPI document as pages that need no script. Each page is made once, in each language, since the
- * document never changes while the process runs.
+ * Serves `/docs/api`: the OpenAPI document as pages that need no script. Each page is rendered once per language, since
+ * the document never changes while the process runs.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { html } from 'hono/html';
@@ -25,7 +25,7 @@ export function createReferenceRoutes(readDocument: () => object, baseUrl: strin
   const routes = createPageRoutes();
   const pages = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   addAssetRoutes(routes, [styleSheet, pageScript, icon, styles]);
-  // After that of the sign-in, which stores the choice too; a process without a sign-in has this one only.
+  // Registered after the route of the sign-in, which also stores the choice; a process without a sign-in has only this one.
   addLanguageRoute(routes, { baseUrl });
   const serve = (path: string, render: (texts: ReferenceTexts, document: ReferenceDocument) => Html) =>
     routes.get(path, async (c) => {

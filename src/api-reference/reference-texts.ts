@@ -1,4 +1,4 @@
-/** Lists the English texts of the pages that describe the API. What the document says stays English. */
+/** Lists the English texts of the pages that describe the API. Texts of the document stay English. */
 import { frameTexts } from '../pages/frame-texts.ts';
 
 export const referenceTexts = {

@@ -32,7 +32,7 @@ export function renderType(texts: ReferenceTexts, schema: SchemaNode): Html {
   return html`${renderKind(texts, schema)}${limits}`;
 }
 
-/** A link where it is a schema of its own. */
+/** A link if it is a named schema. */
 function renderKind(texts: ReferenceTexts, schema: SchemaNode): Html | string {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.split('/').at(-1) ?? '';
@@ -55,7 +55,7 @@ function listLimits(texts: ReferenceTexts, schema: SchemaNode): (Html | string)[
   const count = describeRange(texts, minItems, maxItems);
   return [
     ...(format === undefined ? [] : [html`<code>${format}</code>`]),
-    // The pattern of a format is long and says no more.
+    // The pattern of a format is long and adds nothing.
     ...(pattern === undefined || format !== undefined ? [] : [html`<code>${pattern}</code>`]),
     ...(exclusiveMinimum === undefined ? [] : [texts.above(texts.format.count(exclusiveMinimum))]),
     describeRange(texts, minimum, maximum),

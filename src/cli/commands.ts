@@ -1,4 +1,4 @@
-/** Lists the commands, loads each when it is called, and hands an area's commands what they need of other areas. Subcommands and options are in each command's own file. */
+/** Lists the commands, loads each when it is called, and passes it functions of other areas. Subcommands are in each command's file. */
 import { type Command, Help, type Option } from 'commander';
 import type { AuditChange } from '../operations/audit-change.ts';
 import type { OpenWebhooks } from '../webhooks/commands/open-webhooks.ts';
@@ -20,7 +20,7 @@ async function loadRepositoryCheck() {
   return (await import('../webhooks/repositories/repository-access.ts')).createRepositoryCheck;
 }
 
-/** Every group of commands there is, in the order of the help; each is loaded when it is asked for. */
+/** All groups of commands in the order of the help; each is loaded when it is called. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).createServeCommand(),
   demo: async () => (await import('./demo.ts')).createDemoCommand(),
@@ -52,7 +52,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   migrate: async () => (await import('./migrate.ts')).createMigrateCommand(),
 };
 
-/** The group that the first word names; all of them when it names none, for the help and to suggest what was meant. */
+/** Returns the group that the first word names; all groups if it names none, for the help and for suggestions. */
 export async function loadCommands(first: string | undefined): Promise<Command[]> {
   const loader = first !== undefined && Object.hasOwn(loaders, first) ? loaders[first] : undefined;
   const loading = loader === undefined ? Object.values(loaders).map((load) => load()) : [loader()];

@@ -17,7 +17,7 @@ export function createCompletionCommand(loadCommands: LoadCommands): Command {
 
 /** Words offered after a command. */
 interface Words {
-  /** The words before, as `model list`; empty at the start. */
+  /** The words before, such as `model list`; empty at the start. */
   readonly path: string;
   readonly commands: readonly string[];
   /** Long options, and the values that its arguments can have. */
@@ -50,7 +50,7 @@ ${writeSearch(words, 'COMP_WORDS[@]:1:COMP_CWORD-1')}
 complete -o default -F _trivet trivet`;
 }
 
-/** Where nothing fits, file names are completed, as bash does. */
+/** Without a match, file names are completed, as bash does by default. */
 function writeZsh(words: readonly Words[]): string {
   return `(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
 _trivet() {
@@ -61,8 +61,8 @@ compdef _trivet trivet`;
 }
 
 /**
- * Sets `found` to what may follow the words before, in the syntax that bash and zsh share. Words that are no command, such as names and
- * values of options, leave the command as it is. In zsh, `path` and `words` are variables of the shell.
+ * Sets `found` to the words that may follow, in the syntax that bash and zsh share. Words that are not commands, such as names and
+ * values of options, do not change the command. In zsh, `path` and `words` are variables of the shell.
  */
 function writeSearch(words: readonly Words[], wordsBefore: string): string {
   const commands = words.filter(({ path }) => path !== '').map(({ path }) => `"${path}"`);

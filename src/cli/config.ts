@@ -24,6 +24,6 @@ function showConfig({ all, json }: ConfigOptions): void {
     const rows = shown.map(({ name, value, source }) => [name, value, source]);
     print(formatTable(['setting', 'value', 'from'], rows));
   }
-  // Throws what is wrong with them.
+  // Throws if the settings are invalid.
   readConfig();
 }

@@ -33,12 +33,12 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
     await show(stage);
     if (!options.exit) await waitForEnd(stage);
   } catch (error) {
-    // What a stop cuts off is no fault.
+    // An error that a stop causes is not reported.
     if (!stage.signal.aborted) throw error;
   }
 }
 
-/** Of the settings here, only where the demo listens: it uses neither the configured store nor a service or git repository named here. */
+/** Takes from the environment only where the demo listens, not the configured store, service or git repository. */
 function makeDemoEnvironment(environment: Environment, folder: string): Environment {
   const { HOST, HTTP_PORT, GRPC_PORT } = environment;
   const others = Object.entries(omitSettings(environment)).filter(([name]) => !name.startsWith('GIT_'));
@@ -55,7 +55,7 @@ function makeDemoEnvironment(environment: Environment, folder: string): Environm
 }
 
 async function show(stage: Stage): Promise<void> {
-  // Without the link to the first account: the demo makes that account itself.
+  // The banner has no link to the first account: the demo creates that account.
   print(
     `Trivet is ready\n  HTTP  ${stage.httpUrl}\n  gRPC  ${stage.grpcAddress}\n  store ${stage.folder} (removed at the end)`,
   );
@@ -78,7 +78,7 @@ async function startOnFreePorts(environment: Environment): Promise<App> {
   }
 }
 
-/** Lists what would lead the commands elsewhere, or what belongs to a file that they do not read. */
+/** Lists variables that would direct the commands elsewhere, or that belong to a file that they do not read. */
 function listOtherSettings(environment: Environment): string[] {
   const kept = omitSettings(environment);
   const isOther = (name: string) => environment[name] && !(name in kept) && !DEMO_SETTINGS.includes(name);

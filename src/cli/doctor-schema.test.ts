@@ -1,4 +1,4 @@
-/** `trivet doctor` and `trivet config` look at a store as it is: they create nothing and apply no migration. */
+/** `trivet doctor` and `trivet config` only read a store: they create nothing and apply no migration. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Every command that prints a result prints it as JSON too, and every one that can speak to a service names it alike. */
+/** Every command that prints a result can print it as JSON, and all commands that can use a service have the same options for it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Command } from 'commander';

@@ -1,4 +1,4 @@
-/** A command loads only what it needs: to load is most of the time that a short command takes. */
+/** A command loads only what it needs: loading takes most of the time of a short command. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

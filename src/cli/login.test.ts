@@ -1,4 +1,4 @@
-/** `trivet login` and `trivet logout` beside other commands, and at a service that cannot answer for a while. */
+/** `trivet login` and `trivet logout` beside other commands, and with a service that cannot answer for a while. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -47,10 +47,10 @@ export function createLogoutCommand(): Command {
 async function login(given: string, { withToken, scope, json }: LoginOptions): Promise<void> {
   const url = readServiceUrl(given);
   const { configFolder } = readUserEnvironment();
-  // A person confirms a code, or types a token, only for a login that can be kept.
+  // Checked first, so that a person confirms a code or types a token only for a login that can be stored.
   await checkLogins(configFolder);
   const signedIn = withToken ? { token: await readToken() } : await askInBrowser(url, scope);
-  // The person confirms a code once: what fails afterwards must not lose its token.
+  // The person confirms a code once: a later failure must not lose its token.
   if (!withToken) await updateLogins(configFolder, (logins) => withLogin(logins, url, signedIn));
   const complete = { ...signedIn, user: await readUser(url, signedIn.token) };
   await updateLogins(configFolder, (logins) => withLogin(logins, url, complete));
@@ -78,7 +78,7 @@ interface DeviceAnswer {
   readonly error_description?: string;
 }
 
-/** The person opens a page on any device and confirms the code that stands here. */
+/** The person opens a page on any device and confirms the code that is printed here. */
 async function askInBrowser(url: string, scope: string): Promise<Login> {
   const endpoints = await findEndpoints(url);
   if (endpoints === undefined) throw new Failure('invalid', `Cannot sign in to ${url}: it is not a Trivet service`);
@@ -95,12 +95,12 @@ async function askInBrowser(url: string, scope: string): Promise<Login> {
   return await pollForToken(endpoints.token, device.device_code, device);
 }
 
-/** Also when polls fail for long, one is due this soon. */
+/** The longest delay between polls after failures. */
 const LONGEST_WAIT_SECONDS = 60;
 
 /**
- * RFC 8628 §3.5: waits as long as the service says before each poll, and 5 seconds longer when asked to slow down. After a fault
- * that may pass it waits twice as long, as long as the code is valid.
+ * Polls as RFC 8628 §3.5 requires: waits the interval of the service before each poll, and 5 seconds longer after `slow_down`. After a
+ * transient failure it doubles the wait, until the code expires.
  */
 async function pollForToken(
   url: string,
@@ -131,7 +131,7 @@ async function pollForToken(
   }
 }
 
-/** Returns a fault that may pass: the service answered the requests before, so it is no wrong address. */
+/** Returns a transient failure: the service answered the earlier requests, so the address is correct. */
 async function poll(url: string, fields: Readonly<Record<string, string>>): Promise<TokenAnswer | Failure> {
   return await postForm(url, fields).catch((error: unknown) => {
     if (isFailure(error) && error.code === 'unavailable') return error;
@@ -139,7 +139,7 @@ async function poll(url: string, fields: Readonly<Record<string, string>>): Prom
   });
 }
 
-/** Undefined for a token that may not read its user. Throws for a token that is not valid there. */
+/** Returns undefined for a token that may not read its user. Throws for an invalid token. */
 async function readUser(url: string, token: string): Promise<string | undefined> {
   const response = await askService(`${url}/api/v5/user`, { headers: { Authorization: `Bearer ${token}` } });
   if (response.status === 401) throw new Failure('unauthenticated', `${url} refused the token`);
@@ -154,7 +154,7 @@ async function logout(given: string | undefined, { json }: { readonly json?: tru
   const known = url === undefined ? undefined : logins.hosts[url];
   if (url === undefined || known === undefined)
     throw new Failure('not_found', `Cannot sign out: there is no login${url === undefined ? '' : ` for ${url}`}`);
-  // Revoked first: a command that is killed in between leaves a login whose token has ended, not a token that goes on.
+  // Revoked first: a command that is killed in between leaves a login with an invalid token, not a valid token without a login.
   const isRevoked = known.refreshToken !== undefined && (await revoke(url, known.refreshToken));
   await updateLogins(configFolder, (stored) => withoutLogin(stored, url));
   if (json) return printJson({ url, revoked: isRevoked });

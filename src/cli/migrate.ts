@@ -23,7 +23,7 @@ interface MigrateFlags {
   readonly json?: true | undefined;
 }
 
-/** A database as it is named on the command line: one of the two is there. */
+/** A database named on the command line, by one of the two options. */
 interface Place {
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
@@ -73,7 +73,7 @@ async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   remark('give the service that uses the copy the same "keys" file in its data folder, or the same SECRET_KEYS.');
 }
 
-/** Undefined unless the copy takes the place of an embedded database. */
+/** Undefined unless the copy replaces an embedded database. */
 function findMove({ dataDir, databaseUrl }: Place, target: Place): Move | undefined {
   if (databaseUrl !== undefined || target.databaseUrl === undefined) return undefined;
   return { dataDir, target: nameDatabase(target.databaseUrl), world: realWorld };
@@ -98,11 +98,11 @@ function parsePlace(flag: string, text: string, { store }: Config): Place {
   if (text.startsWith('sqlite:')) return { dataDir: text.slice('sqlite:'.length), databaseUrl: undefined };
   if (text === 'postgres' && store.databaseUrl !== undefined) return store;
   if (/^postgres(ql)?:\/\//.test(text)) return { dataDir: '', databaseUrl: text };
-  // Not the text itself: it may hold a password.
+  // The text itself is not shown: it may have a password.
   throw new Failure('invalid', `Cannot copy: --${flag} must be one of ${FORMS} (with DATABASE_URL set)`);
 }
 
-/** Its name alone: the rest of the address may hold a password. */
+/** Returns only the name: the rest of the address may have a password. */
 function nameDatabase(databaseUrl: string): string {
   const [, name = ''] = /\/([^/?@]+)(?:\?|$)/.exec(databaseUrl) ?? [];
   return `the PostgreSQL database "${name}"`;
@@ -117,7 +117,7 @@ function refuseAbsentSource({ dataDir, databaseUrl }: Place): Failure {
   return new Failure('not_found', `Cannot copy: there is no store in ${where}`);
 }
 
-/** Opens a database and brings its schema up to date first, so that both have the same. */
+/** Opens a database and migrates its schema first, so that both schemas are the same. */
 async function openTables(place: Place, access: 'read' | 'write'): Promise<TableConnection> {
   const log = createLog('warn');
   const ifAbsent = access === 'read' ? 'refuse' : 'create';

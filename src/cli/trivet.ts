@@ -1,4 +1,4 @@
-/** Dispatches the command line, and maps outcomes to exit codes: 0 done, 1 failed, 2 wrong call or configuration. */
+/** Dispatches the command line, and maps outcomes to exit codes: 0 done, 1 failed, 2 usage or configuration error. */
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { Command, CommanderError } from 'commander';
@@ -16,7 +16,7 @@ async function createProgram(first: string | undefined): Promise<Command> {
   return reportUsageErrors(program);
 }
 
-/** Every command of the tree reports its own usage errors in the same way, and never ends the process by itself. */
+/** Makes every command of the tree report usage errors in the same way, and never end the process itself. */
 function reportUsageErrors(command: Command): Command {
   command.exitOverride().showHelpAfterError('Run with --help to see what is allowed.');
   for (const child of command.commands) reportUsageErrors(child);
@@ -42,8 +42,8 @@ function readWords(argv: readonly string[]): readonly string[] {
 }
 
 /**
- * A group alone shows its help. With `--help` behind a word that names no command, Commander would show the help of the group above
- * it as if all was well; without `--help` it refuses the word.
+ * A group alone shows its help. With `--help` after a word that is not a command, Commander would show the help of the group as if
+ * the word were valid; without `--help` it refuses the word.
  */
 function chooseWords(program: Command, words: readonly string[]): string[] {
   const { command, rest } = followNames(program, words);
@@ -54,7 +54,7 @@ function chooseWords(program: Command, words: readonly string[]): string[] {
 
 const HELP_FLAGS: ReadonlySet<string> = new Set(['--help', '-h']);
 
-/** The command that the first words name, and the words behind them. */
+/** Returns the command that the first words name, and the remaining words. */
 function followNames(command: Command, words: readonly string[]): Followed {
   const [first, ...rest] = words;
   const below = command.commands.find((each) => each.name() === first);
@@ -76,13 +76,13 @@ function describeUnexpected(error: unknown): string {
   return `Unexpected: ${(error as Error).stack ?? describeError(error)}`;
 }
 
-/** The reader of the output may close the pipe early, like `| head`. A service goes on without a reader. */
+/** The reader of the output may close the pipe early, like `| head`. A service continues without a reader. */
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
   process.exit();
 }
 
 if (process.argv[2] !== 'serve') process.stdout.on('error', endWithReader);
-// Stripped types and compiled code are kept from one start to the next; a command starts in half the time.
+// Code with stripped types and compiled code are cached between starts, which halves the start time of a command.
 enableCompileCache();
 process.exitCode = await runTrivet(process.argv.slice(2));

@@ -34,7 +34,7 @@ async function reseal({ json }: { readonly json?: true }): Promise<void> {
   for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS])
     await resealColumn(column);
   const unreadable = results.flatMap((result) => result.unreadable);
-  // A start without the former keys is refused as long as the test value needs one of them.
+  // A start without the former keys is refused while the test value needs one of them.
   if (unreadable.length === 0) await resealColumn(ENCRYPTED_CANARY);
   printResealed(results, { json });
   if (unreadable.length > 0) throw refuseUnreadable(unreadable);
@@ -64,8 +64,8 @@ function refuseUnreadable(unreadable: readonly string[]): Failure {
 }
 
 /**
- * A service that does not know the new key could not read what is encrypted with it. One that knows it behind another goes on
- * to encrypt with that one, which could then be removed too early.
+ * A service that does not know the new key could not read secrets that are encrypted with it. One that has it after another key
+ * continues to encrypt with that other key, which could then be removed too early.
  */
 function checkServiceEncryptsWithKey({ cipher, config: { store } }: CliStore): void {
   if (store.databaseUrl !== undefined) return;

@@ -1,16 +1,16 @@
-/** Sends the requests of `trivet login`, and keeps faults that pass apart from refusals. */
+/** Sends the requests of `trivet login`, and distinguishes transient failures from refusals. */
 import { Failure } from '../errors.ts';
 import { refuseUnreachable } from '../operations/call-service.ts';
 
 const TIMEOUT_MS = 30_000;
 
 /**
- * Throws `unavailable` when no answer comes, and for 429 and 5xx: the service starts or limits this client, or a proxy before it
- * cannot reach it. Other answers are the service's own.
+ * Throws `unavailable` without an answer, and for 429 and 5xx: the service is starting or limits this client, or a proxy cannot
+ * reach it. Other answers are returned.
  */
 export async function askService(url: string, init: RequestInit = {}): Promise<Response> {
   const { origin } = new URL(url);
-  // A redirect could lead elsewhere with a secret.
+  // A redirect could send a secret to another host.
   const response = await fetch(url, {
     ...init,
     redirect: 'error',

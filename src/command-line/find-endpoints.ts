@@ -1,4 +1,4 @@
-/** Finds where a service has its OAuth endpoints, which may have another address than the service itself (RFC 8414). */
+/** Finds the OAuth endpoints of a service, which may have another address than the service itself (RFC 8414). */
 import { readJsonAnswer } from '../operations/call-service.ts';
 import { askService } from './ask-service.ts';
 import { readServiceUrl } from './service-url.ts';
@@ -10,7 +10,7 @@ export interface Endpoints {
   readonly device: string | undefined;
 }
 
-/** Undefined at an address without metadata, as of another service. Throws `invalid` for an endpoint to which no token may travel. */
+/** Returns undefined at an address without metadata. Throws `invalid` for an endpoint to which no token may be sent. */
 export async function findEndpoints(url: string): Promise<Endpoints | undefined> {
   const response = await askService(`${url}/.well-known/oauth-authorization-server`);
   if (!response.ok) return undefined;

@@ -10,7 +10,7 @@ import { describeError, Failure } from '../errors.ts';
 
 export interface Login {
   readonly token: string;
-  /** Absent for a token that was given on standard input. */
+  /** Undefined for a token that was given on standard input. */
   readonly refreshToken?: string | undefined;
   readonly expiresAtMs?: number | undefined;
   readonly scope?: string | undefined;
@@ -19,14 +19,14 @@ export interface Login {
 }
 
 export interface Logins {
-  /** The service that commands speak to unless another is named: the one of the last login. */
+  /** The service that commands use unless another is named: that of the last login. */
   readonly preferred?: string | undefined;
   readonly hosts: Readonly<Record<string, Login>>;
 }
 
 const FILE = 'hosts.json';
 const LOCK_FILE = 'hosts.lock';
-/** Longer than a service may take to refresh a login. */
+/** How long to wait for the lock: longer than a service may take to refresh a login. */
 const LONGEST_WAIT_MS = 90_000;
 const POLL_MS = 50;
 
@@ -47,8 +47,8 @@ export interface LockedLogins extends Disposable {
 }
 
 /**
- * Keeps other commands from changing the logins, until it is disposed of. The file is written once, as it is, so that what cannot
- * be written is found out before a service is asked for a token that exists once.
+ * Keeps other commands from changing the logins until it is disposed. The file is rewritten unchanged first, so that a write error
+ * is found before a service issues a single-use token.
  */
 export async function lockLogins(folder: string | undefined): Promise<LockedLogins> {
   if (folder === undefined)
@@ -98,7 +98,7 @@ function refuseKeeping(folder: string, error: unknown): Failure {
   return new Failure('unavailable', `Cannot keep the login in "${folder}": ${describeError(error)}`);
 }
 
-/** Whole or not at all: a command that is killed leaves the file of before. */
+/** Writes atomically: a killed command leaves the previous file. */
 async function writeLogins(folder: string, logins: Logins): Promise<void> {
   const path = join(folder, FILE);
   const draft = `${path}.${process.pid}`;

@@ -15,18 +15,18 @@ import { remark } from './output.ts';
 export interface CliStore {
   readonly store: Store;
   readonly config: Config;
-  /** The clock is the database's, which the service writes too. */
+  /** The clock is that of the database, which the service uses too. */
   readonly world: World;
   readonly cipher: SecretCipher;
-  /** Warnings and errors only: a command's own words go through `output.ts`. */
+  /** Warnings and errors only: the output of a command goes through `output.ts`. */
   readonly log: Log;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface CliStoreOptions {
   /**
-   * Only commands that put the first things into a store create one: a model, an account. Every other command in the
-   * wrong folder would answer from an empty store.
+   * Only commands that store first objects create a store: a model, an account. Any other command in the wrong folder would answer
+   * from an empty store.
    */
   readonly ifAbsent?: 'create' | 'refuse';
 }

@@ -1,7 +1,7 @@
 /**
- * Decides whether an administration command uses a running service or the store of this machine. It uses a service that is named.
- * Otherwise it uses the store of this machine, if there is one, and else the service of the last login. The same operations
- * either way, and so the same output.
+ * Decides whether an administration command uses a running service or the store of this machine. It uses a service that is named;
+ * otherwise the store of this machine, if there is one; else the service of the last login. The operations are the same in each
+ * case, and so is the output.
  */
 import { type Command, Option } from 'commander';
 import { readConfig, readUserEnvironment } from '../config/config.ts';
@@ -24,17 +24,17 @@ export interface ServiceOptions {
 
 const SERVICE = 'a running service to speak to (also TRIVET_URL); the store of this machine or a login unless given';
 
-/** Every command that can speak to a running service has these. */
+/** The options of every command that can use a running service. */
 export function addServiceOptions(command: Command): Command {
   return addToken(command.option('--url, --service <url>', SERVICE));
 }
 
-/** The same for a command whose --url is the address of a receiver. */
+/** The same options for a command whose --url is the address of a receiver. */
 export function addServiceOptionsBesideUrl(command: Command): Command {
   return addToken(command.option('--service <url>', SERVICE));
 }
 
-/** Adds the options of a service, hidden, to a command that works on the store only: it can then say why it refuses them. */
+/** Adds hidden options of a service to a command that works on the store only, so that it can explain why it refuses them. */
 export function addRefusedServiceOptions(command: Command): Command {
   const hidden = ['--url, --service <url>', '--token <token>'].map((flags) => new Option(flags).hideHelp());
   for (const option of hidden) command.addOption(option);
@@ -66,7 +66,7 @@ export async function openOperator({ options, implementOn, ifAbsent }: OperatorP
   };
 }
 
-/** Throws when the command would speak to a service, for one that works on the store only. */
+/** For a command that works on the store only: throws when it would use a service. */
 export async function refuseService(options: ServiceOptions, reason: string): Promise<void> {
   if ((await locateService(options)) !== undefined) throw new Failure('invalid', reason);
 }
@@ -80,7 +80,7 @@ function callServiceOnly(service: Service): Operator {
   };
 }
 
-/** Undefined when the store of this machine is meant: it is there, or there is no login. */
+/** Returns undefined when the command uses the store of this machine: it exists, or there is no login. */
 async function findService(options: ServiceOptions): Promise<Service | undefined> {
   const { configFolder } = readUserEnvironment();
   const located = await locateService(options);
@@ -92,14 +92,14 @@ async function findService(options: ServiceOptions): Promise<Service | undefined
   return { url, token: await readToken(configFolder, url) };
 }
 
-/** The token of the environment, which is for the service that the environment names; if it names none, for any that is named. */
+/** The token of the environment, valid for the service that the environment names; if it names none, for any service. */
 function readTokenFor(url: string): string | undefined {
   const { url: ofEnvironment, token } = readUserEnvironment();
   if (token === undefined || ofEnvironment === undefined) return token;
   return isAddressOf(ofEnvironment, url) ? token : undefined;
 }
 
-/** An address where no token may travel, such as that of a service within a cluster, is that of another service. */
+/** An address to which no token may be sent, such as one within a cluster, counts as another service. */
 function isAddressOf(text: string, url: string): boolean {
   try {
     return readServiceUrl(text) === url;
@@ -110,7 +110,7 @@ function isAddressOf(text: string, url: string): boolean {
 
 interface Located {
   readonly url: string;
-  /** An option or the environment names the service; otherwise it is the one of the last login. */
+  /** An option or the environment names the service; otherwise it is that of the last login. */
   readonly isNamed: boolean;
 }
 
@@ -135,7 +135,7 @@ async function readToken(configFolder: string | undefined, url: string): Promise
   return isEnding(login, realWorld.nowMs()) ? await refreshToken(configFolder, url) : login.token;
 }
 
-/** Commands refresh one after the other, since a refresh token is good once: a later one finds what the first one stored. */
+/** Commands refresh one after the other, since a refresh token is valid once: a later command finds the tokens of the first one. */
 async function refreshToken(configFolder: string | undefined, url: string): Promise<string> {
   using logins = await lockLogins(configFolder);
   const login = findLogin(await logins.read(), url);
@@ -156,7 +156,7 @@ function findLogin({ hosts }: Logins, url: string): Login {
   );
 }
 
-/** A token of the environment that is for this service was used before a login is looked for. */
+/** Explains a token of the environment that is for another service: one for this service would have been used. */
 function explainUnusedToken(): string {
   const { url, token } = readUserEnvironment();
   if (token === undefined || url === undefined) return '';

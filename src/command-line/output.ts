@@ -14,7 +14,7 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value));
 }
 
-/** A line for the person who waits. */
+/** Prints a line of progress for a waiting person. */
 export function remark(text: string): void {
   clearProgress();
   process.stderr.write(`${escapeControls(text)}\n`);
@@ -23,14 +23,14 @@ export function remark(text: string): void {
 // Control characters except LF, CRLF and tab, and bidi controls. JSON escapes C0 itself but not C1 or bidi.
 const HARMFUL = /(?![\n\t]|\r\n)[\p{Cc}\p{Bidi_Control}]/gu;
 
-/** Names, messages and answers come from strangers: what a terminal would obey is shown as `\u001b`. */
+/** Names, messages and answers come from strangers: control sequences are shown escaped, such as `\u001b`. */
 function escapeControls(text: string): string {
   return text.replace(HARMFUL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 export type Cell = string | number | boolean | null | undefined;
 
-/** Columns as wide as their content, numbers to the right, no borders. */
+/** Formats a table: columns as wide as their content, numbers right-aligned, no borders. */
 export function formatTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map(formatCell));
   const widths = headings.map((heading, column) =>
@@ -49,14 +49,14 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
   return [formatRow(headings), ...texts.map(formatRow)].join('\n');
 }
 
-/** A list. Without rows, standard output stays empty and the reason goes to standard error. */
+/** Prints a list. Without rows, standard output stays empty and the reason goes to standard error. */
 export function printTable(headings: readonly string[], rows: readonly (readonly Cell[])[], ifEmpty: string): void {
   if (rows.length === 0) remark(ifEmpty);
   else print(formatTable(headings, rows));
 }
 
 function formatCell(cell: Cell): string {
-  // A row is one line, and as wide as it is counted.
+  // A row is one line, and as wide as its counted characters.
   if (typeof cell === 'string') return escapeControls(cell).replace(/\s+/g, ' ');
   return cell === null || cell === undefined ? '-' : String(cell);
 }
@@ -83,7 +83,7 @@ export function createProgress(nowMs: () => number): (text: string) => void {
   };
 }
 
-/** Reads a file that was named, `-` for standard input; throws when that cannot be. */
+/** Reads a named file, `-` for standard input; throws when it cannot. */
 export function readNamedFile(path: string): string {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
@@ -92,14 +92,14 @@ export function readNamedFile(path: string): string {
   }
 }
 
-/** Writes a file that was asked for; throws when that cannot be. */
+/** Writes a requested file; throws when it cannot. */
 export async function writeOutput(path: string, content: string | Uint8Array): Promise<void> {
   await writeFile(path, content).catch((error: unknown) => {
     throw new Failure('invalid', `Cannot write "${path}": ${describeError(error)}`);
   });
 }
 
-/** Throws unless a file can be written there: better before the work than after it. */
+/** Throws unless a file can be written there, so that a command fails before its work, not after it. */
 export async function checkWritable(path: string): Promise<void> {
   await access(dirname(resolve(path)), constants.W_OK).catch((error: unknown) => {
     throw new Failure('invalid', `Cannot write "${path}": ${describeError(error)}`);

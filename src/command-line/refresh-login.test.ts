@@ -1,4 +1,4 @@
-/** Commands whose login ends refresh it once, and say that it has ended only when the service has refused it. */
+/** Commands whose login expires refresh it once, and report its end only when the service has refused it. */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

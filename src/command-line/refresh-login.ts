@@ -5,7 +5,7 @@ import { askService } from './ask-service.ts';
 import { findEndpoints } from './find-endpoints.ts';
 import type { Login } from './logins.ts';
 
-/** The client that `trivet login` is, registered in advance at every service. */
+/** The client id of `trivet login`, registered in advance at every service. */
 export const CLIENT_ID = 'trivet-cli';
 
 export interface TokenAnswer {
@@ -17,7 +17,7 @@ export interface TokenAnswer {
   readonly error_description?: string;
 }
 
-/** Throws `unavailable` for what may pass; a refusal is an answer with `error`. */
+/** Throws `unavailable` for a transient failure; a refusal is an answer with `error`. */
 export async function postForm(url: string, fields: Readonly<Record<string, string>>): Promise<TokenAnswer> {
   const response = await askService(url, { method: 'POST', body: new URLSearchParams(fields) });
   try {

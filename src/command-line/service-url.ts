@@ -1,9 +1,9 @@
-/** Checks the address of a service that a command names: tokens travel over https only, or to this machine. */
+/** Checks the address of a service that a command names: tokens are sent over https only, or to this machine. */
 import { Failure } from '../errors.ts';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** The address of a service, without a slash at its end. Throws unless a token may travel there: over https, or on this machine. */
+/** Returns the address without a slash at its end. Throws unless a token may be sent there: over https, or to this machine. */
 export function readServiceUrl(text: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '' || url.hash !== '')

@@ -10,17 +10,17 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** Refusals of all options say this. */
+/** The part of a refusal that all options share. */
 export const DURATION_RULE = 'a duration such as 45m, 12h or 90d (units: ms, s, m, h, d, w)';
 const TIME_RULE = 'an ISO 8601 time with Z or an offset (2026-03-01T10:00:00Z) or a date in UTC (2026-03-01)';
-/** The help of an option that takes a time in the past shows these. */
+/** Examples in the help of an option that takes a time in the past. */
 export const PAST_TIME_EXAMPLES = '1h (ago), 2026-03-01 or 2026-03-01T10:00:00Z';
 
 const PARTS = /(\d{1,9}(?:\.\d{1,9})?)(ms|[smhdw])/gy;
-/** 3,000 years: a time that lies so far away is still one that a `Date` can name. */
+/** The longest duration, 3,000 years: a time that far away is still in the range of `Date`. */
 const MAX_DURATION_MS = 1e14;
 
-/** Milliseconds of `90d`, `1h30m` or `1.5h`; undefined for anything else. */
+/** Parses `90d`, `1h30m` or `1.5h` into milliseconds; undefined for anything else. */
 export function readDuration(text: string): number | undefined {
   const parts = [...text.matchAll(PARTS)];
   if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return undefined;
@@ -30,11 +30,11 @@ export function readDuration(text: string): number | undefined {
 
 const DATE_AND_TIME = /^(\d{4}-\d\d-\d\d)(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d))?$/;
 
-/** Milliseconds since the epoch of an ISO 8601 time or date; undefined for anything else, such as 30 February. */
+/** Parses an ISO 8601 time or date into milliseconds since the epoch; undefined for anything else, such as 30 February. */
 export function readTime(text: string): number | undefined {
   const [, date = ''] = DATE_AND_TIME.exec(text) ?? [];
   const timeMs = Date.parse(text.replace(' ', 'T').toUpperCase());
-  // `Date` takes 30 February for 2 March.
+  // `Date` reads 30 February as 2 March.
   const isReal = new Date(`${date}T12:00:00Z`).toJSON()?.startsWith(date) === true;
   return isReal && date !== '' && !Number.isNaN(timeMs) ? timeMs : undefined;
 }
@@ -44,7 +44,7 @@ export interface AnswererClock {
   readTimeMs(): Promise<number>;
 }
 
-/** A time up to now in ISO 8601, by the clock of who answers; that clock is read for `1h` only. */
+/** Returns a time up to now in ISO 8601, by the clock of the store or service; the clock is read only for durations such as `1h`. */
 export type PastTime = (clock: AnswererClock) => Promise<string>;
 
 /** Parses the value of an option that takes a time up to now, or how long ago it was. */
@@ -88,10 +88,10 @@ interface DurationRange {
   readonly maximum: number;
 }
 
-/** A decimal number in any way of writing: also `.5`, `5.`, `+5` and `1e-3`. */
+/** Matches a decimal number in any notation: also `.5`, `5.`, `+5` and `1e-3`. */
 const BARE_NUMBER = /^\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** Parses the value of an option that takes a duration, or a number alone in the unit that the option has always had. */
+/** Parses the value of an option that takes a duration, or a number without a unit in the option's historical unit. */
 export function durationIn({ bareUnit, minimum, maximum }: DurationRange): (text: string) => number {
   return (text) => {
     const value = BARE_NUMBER.test(text) ? Number(text) : (readDuration(text) ?? Number.NaN) / UNIT_MS[bareUnit]!;

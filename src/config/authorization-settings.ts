@@ -52,8 +52,7 @@ export const authorizationSettings = {
   }),
   upstreamClientId: optional({
     env: 'UPSTREAM_CLIENT_ID',
-    about:
-      'Client id that the provider knows this service by. Its redirect URI there is AUTH_URL/sign-in/upstream/callback.',
+    about: 'Client id of this service at the provider. Its redirect URI there is AUTH_URL/sign-in/upstream/callback.',
     schema: text,
   }),
   upstreamClientSecret: optional({
@@ -64,7 +63,7 @@ export const authorizationSettings = {
   }),
   upstreamScope: setting({
     env: 'UPSTREAM_SCOPE',
-    about: 'What to ask that provider for.',
+    about: 'Scopes that are requested from that provider.',
     schema: text,
     fallback: 'openid profile email',
   }),

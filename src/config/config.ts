@@ -20,12 +20,12 @@ export type Config = {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The environment of this process, to hand it on with changes to another one. */
+/** The environment of this process, to pass it with changes to another process. */
 export function readEnvironment(): Environment {
   return process.env;
 }
 
-/** The environment without what configures this program and its commands, for a service apart from the configured one. */
+/** The environment without the variables of this program and its commands, for a service separate from the configured one. */
 export function omitSettings(environment: Environment): Environment {
   const names = new Set(Object.values(settings).flatMap((section) => Object.values(section).map(({ env }) => env)));
   return Object.fromEntries(
@@ -39,7 +39,7 @@ export function readConfig(environment: Environment = process.env): Config {
   return parseConfig(environment, file.values, file.name);
 }
 
-/** The same from values alone. `file` has the sections as keys, `fileName` stands in the messages. */
+/** Does the same for given values. `file` has the sections as keys, `fileName` appears in the messages. */
 export function parseConfig(environment: Environment, file: Record<string, unknown> = {}, fileName = 'file'): Config {
   const mistakes: string[] = findUnknownNames(file, fileName);
   const config: Record<string, Record<string, unknown>> = {};
@@ -61,7 +61,7 @@ export function parseConfig(environment: Environment, file: Record<string, unkno
   return Object.freeze(config) as Config;
 }
 
-/** Settings that are right by themselves and wrong together. */
+/** Finds settings that are valid alone and invalid together. */
 function findContradictions({ grpc, authorization, prediction, mail }: Config): string[] {
   const hasHalfOfTls = (grpc.tlsCertFile === undefined) !== (grpc.tlsKeyFile === undefined);
   const hasOnlyAuthorities = grpc.tlsClientCaFile !== undefined && grpc.tlsCertFile === undefined;
@@ -90,7 +90,7 @@ function findMailContradictions({ host, from, user, password, security }: Config
   ];
 }
 
-/** A setting as it is in effect here, and where that comes from. */
+/** A setting in effect, and its source. */
 export interface ExplainedSetting {
   readonly name: string;
   readonly setting: string;
@@ -99,7 +99,7 @@ export interface ExplainedSetting {
   readonly source: 'environment' | 'file' | 'default';
 }
 
-/** Every setting as it was given, right or wrong: `readConfig` says what is wrong. */
+/** Returns every setting as it was given, valid or not: `readConfig` reports mistakes. */
 export function explainConfig(environment: Environment = process.env): ExplainedSetting[] {
   const file = readFile(environment);
   return Object.entries(settings).flatMap(([section, definitions]) =>
@@ -179,10 +179,10 @@ function hintAtOther(section: string, name: string): string {
 export interface UserEnvironment {
   /** The folder for what this person chose: `$XDG_CONFIG_HOME/trivet`. Undefined without a home. */
   readonly configFolder: string | undefined;
-  /** A running service to speak to. */
+  /** The address of a running service, for commands. */
   readonly url: string | undefined;
   readonly token: string | undefined;
-  /** Who runs this command with sudo, as another account of the system. */
+  /** The account that runs this command with sudo. */
   readonly sudoUser: string | undefined;
 }
 

@@ -4,7 +4,7 @@ import { choice, integer, optional, setting, text } from './setting.ts';
 export const mailSettings = {
   host: optional({
     env: 'SMTP_HOST',
-    about: 'Mail server (SMTP) that mails to people are sent by. Without it, no mail is sent.',
+    about: 'Mail server (SMTP) that sends mails to people. Without it, no mail is sent.',
     schema: text,
   }),
   port: optional({
@@ -21,19 +21,19 @@ export const mailSettings = {
   }),
   user: optional({
     env: 'SMTP_USER',
-    about: 'Name that the service signs in with at the mail server.',
+    about: 'User name of the service at the mail server.',
     schema: text,
   }),
   password: optional({
     env: 'SMTP_PASSWORD',
-    about: 'Password of that name.',
+    about: 'Password of that user.',
     schema: text,
     secret: true,
   }),
   caFile: optional({
     env: 'SMTP_CA_FILE',
     about:
-      'Certificates (PEM) of authorities of your own that the mail server may have its certificate from, in place of the public authorities.',
+      'Certificates (PEM) of authorities of your own that may have signed the certificate of the mail server, in place of the public authorities.',
     schema: text,
   }),
   from: optional({

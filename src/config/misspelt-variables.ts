@@ -9,10 +9,10 @@ export interface MisspeltVariable {
 }
 
 const MAX_EDITS = 2;
-/** Shorter names are not compared: two edits of them reach names of other programs, `HOST` or `PORT`. */
+/** Shorter names are not compared: within two edits are names of other programs, such as `HOST` or `PORT`. */
 const MIN_LENGTH = 7;
 
-/** Variables that are no setting but nearly have the name of one. The environment also serves other programs, so these are hints. */
+/** Returns variables whose names are nearly those of settings. The environment also serves other programs, so these are hints. */
 export function findMisspeltVariables(environment: Environment): MisspeltVariable[] {
   const known = Object.values(settings).flatMap((section) => Object.values(section).map((setting) => setting.env));
   const all = new Set(known);
@@ -34,7 +34,7 @@ function countEdits(one: string, other: string): number {
       next.push(Math.min(replaced, row[column]! + 1, next[column - 1]! + 1));
     }
     row = next;
-    // The distance is at least the least number of a row: the first letters of most names show that they are others.
+    // The distance is at least the minimum of a row: for most names, the first letters show that they are too different.
     if (Math.min(...row) > MAX_EDITS) return MAX_EDITS + 1;
   }
   return row[other.length]!;

@@ -18,7 +18,7 @@ export const predictionSettings = {
   }),
   learning: setting({
     env: 'PREDICTION_LEARNING',
-    about: 'Whether this process learns models again from what is reported. Reports are kept either way.',
+    about: 'Whether this process retrains models from reports. Reports are kept either way.',
     schema: flag,
     fallback: 'true',
   }),
@@ -30,14 +30,14 @@ export const predictionSettings = {
   }),
   refitSeconds: setting({
     env: 'PREDICTION_REFIT_SECONDS',
-    about: 'Seconds after which a model is trained again when at least 50 new samples came meanwhile.',
+    about: 'Seconds after which a model is trained again if at least 50 new samples have arrived.',
     schema: integer(1, 86_400),
     fallback: '300',
   }),
   scrape: optional({
     env: 'PREDICTION_SCRAPE',
     about:
-      'Servers whose load this process reads by itself, for rows that bring none: `http://host:port/metrics` or `NAME=http://host:port/metrics` with commas between them, or the path of a file that has them. NAME is what callers send as server_ip; the address stands for it otherwise.',
+      'Servers whose load this process scrapes, for rows that have none: `http://host:port/metrics` or `NAME=http://host:port/metrics` with commas between them, or the path of a file that has them. NAME is what callers send as server_ip; without it, the address is the name.',
     schema: text,
   }),
   scrapeIntervalMs: setting({
@@ -61,7 +61,7 @@ export const predictionSettings = {
   headroomTtftMs: optional({
     env: 'PREDICTION_HEADROOM_TTFT_MS',
     about:
-      'Limit of TTFT, in milliseconds, by which the headroom of each server is worked out for autoscalers. With it or the limit of TPOT, `/metrics` has `trivet_prediction_headroom_requests`.',
+      'Limit of TTFT, in milliseconds, by which the headroom of each server is computed for autoscalers. With it or the limit of TPOT, `/metrics` has `trivet_prediction_headroom_requests`.',
     schema: integer(1, 86_400_000),
   }),
   headroomTpotMs: optional({
@@ -103,7 +103,7 @@ export const predictionSettings = {
   llmDPort: optional({
     env: 'LLM_D_PORT',
     about:
-      'Port on which the predictor interface of llm-d, the Gateway API Inference Extension and KServe is served at the root, for the target model in LLM_D_MODEL; 0 takes any free one and prints it. Below `/llm-d/{target_model}` it is served on the HTTP port as well.',
+      'Port on which the predictor interface of llm-d, the Gateway API Inference Extension and KServe is served at the root, for the target model in LLM_D_MODEL; 0 takes any free port and prints it. Below `/llm-d/{target_model}` it is served on the HTTP port as well.',
     schema: integer(0, 65535),
   }),
   llmDModel: optional({

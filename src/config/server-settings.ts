@@ -12,13 +12,13 @@ export const serverSettings = {
   }),
   httpPort: setting({
     env: 'HTTP_PORT',
-    about: 'Port of HTTP; 0 takes any free one and prints it.',
+    about: 'Port of HTTP; 0 takes any free port and prints it.',
     schema: integer(0, 65535),
     fallback: '8080',
   }),
   grpcPort: setting({
     env: 'GRPC_PORT',
-    about: 'Port of gRPC; 0 takes any free one and prints it.',
+    about: 'Port of gRPC; 0 takes any free port and prints it.',
     schema: integer(0, 65535),
     fallback: '50051',
   }),
@@ -43,7 +43,7 @@ export const serverSettings = {
   }),
   stopTimeoutMs: setting({
     env: 'STOP_TIMEOUT_MS',
-    about: 'How long a stop waits for calls under way before it ends them, in milliseconds.',
+    about: 'How long a stop waits for running calls before it ends them, in milliseconds.',
     schema: integer(0, 600_000),
     fallback: '15000',
   }),
@@ -64,7 +64,7 @@ export const serverSettings = {
   trustedProxies: setting({
     env: 'TRUSTED_PROXIES',
     about:
-      'Addresses or CIDR ranges of the proxies in front. Only what they say in X-Forwarded-For counts as the address of a caller, by which guesses are limited. Each of their connections counts as a network of its own when connections are limited.',
+      'Addresses or CIDR ranges of the proxies in front. Only the address that they write in X-Forwarded-For counts as that of a caller, by which guesses are limited. Each of their connections counts as a separate network when connections are limited.',
     schema: list(z.string().refine(isAddressOrCidr, 'must be addresses or ranges as 10.1.0.0/16 or fd00::/8')),
     fallback: '',
   }),
@@ -124,7 +124,7 @@ export const grpcSettings = {
 export const storeSettings = {
   dataDir: setting({
     env: 'TRIVET_DATA_DIR',
-    about: 'Folder of the embedded store and its keys; made when absent. Must be on a local disk.',
+    about: 'Folder of the embedded store and its keys, created if missing. Must be on a local disk.',
     schema: text,
     fallback: './data',
   }),
@@ -137,14 +137,14 @@ export const storeSettings = {
   }),
   poolSize: setting({
     env: 'DATABASE_POOL_SIZE',
-    about: 'Connections to PostgreSQL that this process may hold.',
+    about: 'The most connections to PostgreSQL of this process.',
     schema: integer(1, 1000),
     fallback: '10',
   }),
   secretKeys: optional({
     env: 'SECRET_KEYS',
     about:
-      'Keys that encrypt stored secrets, each base64 of 32 bytes: the first encrypts, all decrypt. Without it, the file `keys` in the data folder, made at the first start.',
+      'Keys that encrypt stored secrets, each base64 of 32 bytes: the first encrypts, all decrypt. Without it, the file `keys` in the data folder, created at the first start.',
     schema: list(key(32)),
     secret: true,
   }),
@@ -153,7 +153,7 @@ export const storeSettings = {
 export const logSettings = {
   level: setting({
     env: 'LOG_LEVEL',
-    about: 'Least severe line that is written.',
+    about: 'The lowest severity of the lines that are written.',
     schema: choice('trace', 'debug', 'info', 'warn', 'error', 'silent'),
     fallback: 'info',
   }),
@@ -169,7 +169,7 @@ export const tracingSettings = {
   endpoint: optional({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
     about:
-      'Address of an OpenTelemetry collector (OTLP over HTTP, without /v1/traces) that spans of HTTP requests and gRPC calls are sent to; none unless given.',
+      'Address of an OpenTelemetry collector (OTLP over HTTP, without /v1/traces) that spans of HTTP requests and gRPC calls are sent to; without it, no spans are sent.',
     schema: httpUrl,
   }),
   headers: optional({
@@ -187,7 +187,7 @@ export const tracingSettings = {
   sampleRatio: setting({
     env: 'OTEL_TRACES_SAMPLER_ARG',
     about:
-      'Part of the requests without a traced caller whose spans are sent, 0 to 1. What a caller decided about its trace is followed.',
+      'Sampled share of the requests without a traced caller, 0 to 1. The sampling decision of a traced caller is followed.',
     schema: z.coerce
       .number('must be a number from 0 to 1')
       .refine((value) => value >= 0 && value <= 1, 'must be a number from 0 to 1'),

@@ -5,7 +5,7 @@ import { z } from 'zod';
 export interface Setting<T> {
   readonly env: string;
   readonly about: string;
-  /** Turns the text of a variable, or the value of a file, into the setting; its messages say what is allowed. */
+  /** Parses the text of a variable or the value in a file; its error messages say what is allowed. */
   readonly schema: z.ZodType<T>;
   /** The default as a person would write it; undefined when the setting is off or derived unless given. */
   readonly fallback: string | undefined;
@@ -24,8 +24,8 @@ export function integer(minimum: number, maximum: number): z.ZodType<number> {
 }
 
 /**
- * Permissions of a file in octal digits, as `chmod` takes them. A file may have the digits without quotes. `0o660` in TOML
- * is the number 432, which would be other permissions: permissions of files, read so, never let their owner read and write.
+ * Permissions of a file in octal digits, as for `chmod`. The TOML file may have the digits without quotes. `0o660` in TOML is the
+ * number 432, whose digits would be other permissions; in such a misreading the owner never has read and write permission.
  */
 export const fileMode: z.ZodType<number> = z
   .union([z.string(), z.number().refine(letsOwnerWrite, 'must be three octal digits in quotes, for example "660"')])
@@ -37,7 +37,7 @@ function letsOwnerWrite(digits: number): boolean {
   return digits >= 600;
 }
 
-/** One of these words. A file may have one that is a number without quotes. */
+/** One of these words. The TOML file may have a word that is a number without quotes. */
 export function choice<const T extends string>(...allowed: readonly T[]): z.ZodType<T> {
   const word = z.custom<T>((value) => allowed.includes(value as T), {
     message: `must be one of ${allowed.join(', ')}`,
@@ -60,7 +60,7 @@ export const httpUrl: z.ZodType<string> = z.coerce
   .refine(isHttpUrl, 'must be an http or https URL without query and fragment')
   .transform((value) => value.replace(/\/+$/, ''));
 
-/** The address of a whole host: paths below it are this service's own. */
+/** The address of a whole host: this service defines the paths below it. */
 export const httpOrigin: z.ZodType<string> = httpUrl.refine(
   (value) => !URL.canParse(value) || new URL(value).pathname === '/',
   'must have no path: cookies, pages and redirects of the service start at /',
@@ -92,7 +92,7 @@ function splitList(value: string): string[] {
     .filter((part) => part !== '');
 }
 
-/** Fixes the type of one setting inside the table. */
+/** Infers the type of one setting in the table. */
 export function setting<T>(definition: Setting<T>): Setting<T> {
   return definition;
 }

@@ -6,7 +6,7 @@ import { grpcSettings, logSettings, serverSettings, storeSettings, tracingSettin
 import { webhookSettings } from './webhook-settings.ts';
 
 /**
- * Every setting there is, by section. The section and the name, in snake case, are its place in `trivet.toml`;
+ * All settings by section. The section and the name, in snake case, are its place in `trivet.toml`;
  * `docs/reference/configuration.md` is generated from this table.
  */
 export const settings = {

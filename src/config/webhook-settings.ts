@@ -34,7 +34,7 @@ export const webhookSettings = {
   caFile: optional({
     env: 'WEBHOOK_CA_FILE',
     about:
-      'Certificates (PEM) of authorities of your own that receivers may have theirs from, beside the public authorities.',
+      'Certificates (PEM) of authorities of your own that may sign the certificates of receivers, beside the public authorities.',
     schema: text,
   }),
 } as const;

@@ -51,7 +51,7 @@ test('the connection that is idle for longest leaves, as it is now and not as it
   const [a, b] = [1, 2, 3, 4].map((since) => enter(String(since), 'one', since));
   enter('5', 'one', 5);
   assert.deepEqual(evicted, ['1']);
-  // It was found as the next one, and has had a call since.
+  // It was found as the next one to replace, and has had a call since.
   b!.changedMs = 6;
   enter('7', 'one', 7);
   enter('8', 'one', 8);

@@ -4,13 +4,13 @@ import { compareLoads, type Load, loadOf, type NetworkUse, NetworkUses } from '.
 export interface PlacedConnection {
   /** The network that `enter` returned. */
   readonly network: NetworkUse;
-  /** When it went on last, by the clock of its places. */
+  /** When it made progress last, by the clock of its `ConnectionPlaces`. */
   readonly changedMs: number;
-  /** It has nothing to do. */
+  /** Whether it has no call or request. */
   readonly isIdle: boolean;
-  /** The server can do nothing for it before its client goes on. */
+  /** Whether it waits for its client. */
   readonly waitsForClient: boolean;
-  /** Its place was given to another connection. */
+  /** Called when its place was given to another connection. */
   evict(): void;
 }
 
@@ -19,18 +19,18 @@ interface Idle<Connection> {
   readonly since: number;
 }
 
-/** A search passes all connections, so it finds several at once. */
+/** How many connections a search returns: it visits all of them, so it finds several at once. */
 const MAX_FOUND = 64;
-/** A client may pause before its first call, between two calls or the parts of a request, and go on. */
+/** A pause that an active client may make before its first call, between two calls, or between parts of a request. */
 const MIN_PAUSE_MS = 1000;
 
 /**
  * Limits the number of connections. When all places are taken, a new connection replaces one of the network with the most
- * connections, if that is its own network or has more than its own: the one that has been idle for longest, if that is a second, else the
- * one that has waited for its client for longest, if that is a second, else one that has been idle for less. When several networks have
- * most, and its own is one of them, it replaces one of its own; otherwise one of all of them, and of these one of the largest /48. One
- * that is busy gives way in the largest /48 alone. Connections cost an attacker nothing, so opening many must neither keep other
- * networks out nor push out those with few.
+ * connections, if that is its own network or a larger one: first the longest idle (1 s at least), then the one that has waited longest
+ * for its client (1 s at least), then one that has been idle for less. When several networks have the most connections, its own network
+ * among them, it replaces one of its own; otherwise one of all of these, from the largest /48. A busy connection is replaced in the
+ * largest /48 only. Connections cost an attacker nothing, so opening many must neither keep other networks out nor push out those
+ * with few.
  */
 export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #maxConnections: number;
@@ -39,7 +39,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
   readonly #connections = new Map<Connection, string>();
   /** The result of the last search, the longest idle last. */
   #found: Idle<Connection>[] = [];
-  /** The network that was searched last; undefined when all the largest were. */
+  /** The network that was searched last; undefined when all of the largest networks were searched. */
   #searched: NetworkUse | undefined;
 
   constructor(maxConnections: number, monotonicMs: () => number) {
@@ -87,7 +87,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
     return compareLoads(this.#networks.loadWithOneMore(network), most) < 0 ? this.#findLast(most) : undefined;
   }
 
-  /** One that waits goes before one that became idle within the last second, unless that is of a larger site. */
+  /** A waiting connection is replaced before one that became idle within the last second, unless the idle one is of a larger site. */
   #findPaused(largest: Largest): Connection | undefined {
     const latestMs = this.#monotonicMs() - MIN_PAUSE_MS;
     const idle = this.#findIdle(largest);
@@ -97,7 +97,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
     return idle.network.site.connections > waiting.network.site.connections ? idle : waiting;
   }
 
-  /** A connection that became idle after the last search is idle for less long than those that were found. */
+  /** Reuses the last search: a connection that became idle after it has been idle for less time than those that were found. */
   #findIdle(largest: Largest): Connection | undefined {
     const known = this.#searched === largest.only ? this.#lastFound(largest) : undefined;
     // Otherwise another site has become the largest.
@@ -117,7 +117,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
     return undefined;
   }
 
-  /** Of the largest site with idle connections alone: those of others give way when it has none left. */
+  /** Searches only the largest site with idle connections: other sites follow when it has no more. */
   #searchIdle(largest: Largest): Idle<Connection>[] {
     let found: Idle<Connection>[] = [];
     let ofSite = 0;
@@ -128,7 +128,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
       ofSite = network.site.connections;
       found.push({ connection, since: connection.changedMs });
     }
-    // Of those that are idle for as long, the oldest is the last.
+    // Among connections that are idle equally long, the oldest comes last.
     return found
       .reverse()
       .sort((left, right) => right.since - left.since)
@@ -149,7 +149,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
     return found;
   }
 
-  /** The newest of the largest networks of the largest site. */
+  /** Finds the newest connection in the largest networks of the largest site. */
   #findLast(most: Load): Connection | undefined {
     let last: Connection | undefined;
     for (const connection of this.#connections.keys())
@@ -160,7 +160,7 @@ export class ConnectionPlaces<Connection extends PlacedConnection> {
 
 /** Networks with the most connections. */
 interface Largest extends Load {
-  /** Not the others with as many. */
+  /** If set, only this network, not others with as many connections. */
   readonly only: NetworkUse | undefined;
 }
 

@@ -1,13 +1,13 @@
-/** Runs costly work for few clients in each turn of the event loop, with turns among networks. */
+/** Runs costly work for few clients in each turn of the event loop; networks take turns. */
 
 export interface NetworkTurns {
-  /** Calls back in a later turn of the event loop, when it is this network's turn. One that has gone by then is passed over. */
+  /** Calls back in a later turn of the event loop, when it is this network's turn. Clients that have left by then are skipped. */
   wait(network: string, goOn: () => void, hasGone?: () => boolean): void;
 }
 
 /**
- * Work of which hundreds of clients may ask at once, and which cannot be interrupted: few of them a turn of the event loop, so that all
- * other calls go on in between. Networks have turns, and in each network those that wait.
+ * Work that hundreds of clients may request at once and that cannot be interrupted: each turn of the event loop does it for few of them,
+ * so that all other calls continue in between. Networks take turns (round robin), and so do the clients of each network.
  */
 export function createNetworkTurns(inATurn: number): NetworkTurns {
   /** The clients that wait, by network. The first network is the next, and none is empty. */

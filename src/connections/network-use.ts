@@ -1,6 +1,6 @@
 /**
- * Counts what the connections of one network take together: an IPv4 address, an IPv6 /64, or the unix socket. Connections cost
- * an attacker nothing, addresses do, so what is scarce is divided among networks first.
+ * Counts the resources that the connections of one network take: an IPv4 address, an IPv6 /64, or the unix socket. Connections
+ * cost an attacker nothing, addresses do, so scarce resources are divided among networks first.
  */
 export interface NetworkUse {
   connections: number;
@@ -9,18 +9,18 @@ export interface NetworkUse {
   readonly site: SiteUse;
 }
 
-/** What the networks of one customer take together: for an IPv6 /64 those of its /48 (RFC 6177), for another network itself alone. */
+/** The connections of one customer (site): all networks of the same IPv6 /48 (RFC 6177), or one other network alone. */
 interface SiteUse {
   connections: number;
 }
 
 export interface Load {
   readonly connections: number;
-  /** Of all networks of its site. */
+  /** The connections of all networks of its site. */
   readonly ofSite: number;
 }
 
-/** Positive if the first is larger. The site decides between networks with as many connections: a /48 has 65,536 of them. */
+/** Positive if the first is larger. Between networks with equally many connections the site decides: a /48 has 65,536 networks. */
 export function compareLoads(one: Load, other: Load): number {
   return one.connections - other.connections || one.ofSite - other.ofSite;
 }

@@ -3,18 +3,18 @@ import type { Socket } from 'node:net';
 
 const COUNT_MS = 500;
 
-/** A client that sends or takes this many bytes goes on. One that drips them waits. */
+/** A client that sends or takes this many bytes makes progress. One that drips them counts as waiting. */
 export const PROGRESS_BYTES = 16_384;
 
-/** Node counts what was written and what the kernel has not taken, and documents neither. Without it, a long write is seen at its end alone. */
+/** Undocumented counters of Node: written bytes, and bytes that the kernel has not taken. Without them, only the end of a write shows. */
 interface Handle {
   readonly bytesWritten?: number;
   readonly writeQueueSize?: number;
-  /** Of TLS: the handle of TCP. That of TLS itself changes at the end of a write alone. */
+  /** With TLS, the handle of the TCP socket: the handle of TLS changes only at the end of a write. */
   readonly _parent?: Handle;
 }
 
-/** The bytes of the socket that the kernel has taken; of TLS, those that are encrypted. */
+/** Returns the bytes of the socket that the kernel has taken; with TLS, encrypted bytes. */
 export function countTaken(socket: Socket & { readonly _handle?: Handle | null }): number {
   const handle = socket._handle?._parent ?? socket._handle;
   return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);

@@ -1,10 +1,10 @@
-/** Writes a file so that it exists whole or not at all, even after a power cut. */
+/** Writes a file atomically: it exists complete or not at all, even after a power cut. */
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Writes a new file that is there as a whole or not at all, also after a power cut, readable by its owner alone.
- * False when there is one of that name already, which is then left as it is.
+ * Writes a new file that exists complete or not at all, also after a power cut, and is readable by its owner only.
+ * Returns false, and changes nothing, when a file of that name exists.
  */
 export function createDurableFile(path: string, content: string | Uint8Array): boolean {
   const temporary = `${path}.${process.pid}.tmp`;
@@ -21,7 +21,7 @@ export function createDurableFile(path: string, content: string | Uint8Array): b
   }
 }
 
-/** Writes a file, in the place of the former one of that name. After a power cut the former or the new one is there as a whole. */
+/** Writes a file, or replaces it. After a power cut, either the former or the new file is there, complete. */
 export function replaceDurableFile(path: string, content: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
@@ -40,8 +40,8 @@ export function removeDurably(path: string): void {
 }
 
 /**
- * Gives a file that is on the disk its name, which survives a power cut then. Throws EEXIST when there is one of that name. The
- * temporary name may stay.
+ * Gives a file that is on the disk its final name, durably. Throws EEXIST when a file of that name exists. The temporary name may
+ * stay.
  */
 export function giveName(temporary: string, path: string): void {
   try {
@@ -57,7 +57,7 @@ export function giveName(temporary: string, path: string): void {
 /** File systems without hard links (FAT, exFAT, some network and FUSE file systems) refuse a link with one of these. */
 const CODES_WITHOUT_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 
-/** The empty file keeps the name from other processes until it is replaced. */
+/** Reserves the name with an empty file, which keeps other processes from it until it is replaced. */
 function claimAndRename(temporary: string, path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
   try {
@@ -78,7 +78,7 @@ function writeDurably(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** Makes what was created or renamed in the folder durable. */
+/** Makes files that were created or renamed in the folder durable. */
 export function syncFolder(path: string): void {
   const folder = openSync(path, 'r');
   try {

@@ -1,8 +1,8 @@
-/** Finds out whether a file exists, and never takes one that cannot be looked for as absent. */
+/** Finds out whether a file exists, and throws, instead of reporting absence, when it cannot look. */
 import { statSync } from 'node:fs';
 import { describeError, Failure } from '../errors.ts';
 
-/** False where the path leads nowhere. Throws where that cannot be known: when a folder of the path may not be read, for example. */
+/** Returns false if the path does not exist. Throws if that cannot be determined, for example when a folder of the path is not readable. */
 export function hasFile(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;

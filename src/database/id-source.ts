@@ -7,7 +7,7 @@ import { type Statement, statement } from './store.ts';
 
 /** The span of a range. Under load, a process reserves the next range when half of this one has passed. */
 export const RANGE_MS = 10_000;
-/** A try fails only when another process has reserved the same stripe, so some process makes progress with each try. */
+/** How often a reservation is tried: a try fails only when another process has reserved the same stripe, so one always makes progress. */
 const MAX_TRIES = 1000;
 
 export interface Stripe {
@@ -15,11 +15,11 @@ export interface Stripe {
   readonly claimed_until_ms: number;
 }
 
-/** The table `id_stripes`: up to which time each stripe is reserved. */
+/** The table `id_stripes`: the time up to which each stripe is reserved. */
 export interface StripeTable {
-  /** The stripe whose reservation ends first comes first. */
+  /** Returns the stripes, first the one whose reservation ends first. */
   list(): Promise<readonly Stripe[]>;
-  /** False when another process has reserved the stripe since it was seen. */
+  /** Returns false when another process has reserved the stripe since it was read. */
   reserve(seen: Stripe, untilMs: number): Promise<boolean>;
 }
 
@@ -34,7 +34,7 @@ export function createIdSource(table: StripeTable, world: Pick<World, 'nowMs' | 
 
   const reserveNext = async (): Promise<void> => {
     const next = (range && (await extendRange(table, range, world.nowMs()))) ?? (await reserveFree());
-    // Ids rise here, also above those that were made while this waited.
+    // Ids keep rising here, above those that were made while this call waited too.
     const fromMs = Math.max(next.fromMs, maker?.unusedFromMs ?? 0);
     range = next;
     maker = createIdMaker({ ...next, fromMs });
@@ -80,12 +80,12 @@ function findEnd(beginMs: number): number {
 }
 
 export interface ReserveRequest {
-  /** No id before this time. */
+  /** Makes no more ids before this time. */
   readonly fromMs: number;
   readonly random: () => number;
 }
 
-/** Any stripe that is free at that time, or else the stripe that becomes free first; its ids then carry a later time. */
+/** Reserves any stripe that is free at that time, or else the stripe that becomes free first; its ids then carry a later time. */
 export async function reserveStripe(table: StripeTable, { fromMs, random }: ReserveRequest): Promise<IdRange> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const stripes = await table.list();

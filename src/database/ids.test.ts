@@ -8,7 +8,7 @@ import { createIdMaker, ID_EPOCH_MS, IDS_PER_STRIPE_MS, type IdRange, idAtMs, ST
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 
-/** The whole numbers that a claim stands for, as `[from, until)` in each millisecond. */
+/** The ids of a reserved range, as `[from, until)` in each millisecond. */
 function idsOf({ stripe, fromMs, untilMs }: IdRange): { has(id: number): boolean } {
   return {
     has: (id) => {
@@ -27,7 +27,7 @@ function assertDisjoint(ranges: readonly IdRange[]): void {
   }
 }
 
-/** What the database does, in memory: a claim counts only if nothing has changed since it was looked at. */
+/** The database in memory: a reservation succeeds only if the stripe has not changed since it was read. */
 function createTable(): StripeTable & { readonly stripes: Stripe[] } {
   const stripes = Array.from({ length: STRIPE_COUNT }, (_, stripe) => ({ stripe, claimed_until_ms: ID_EPOCH_MS + 1 }));
   return {
@@ -98,8 +98,8 @@ test('a thousand million ids of many processes, whose clocks jump and which are 
   const random = createRandom(7);
   const below = (limit: number) => Math.floor(random() * limit);
   const ranges: IdRange[] = [];
-  // What is made is counted in runs of up to 32 consecutive ids; that no two overlap follows from two things that are
-  // looked at for every one of them: ranges are disjoint, and a run rises inside its claim.
+  // Ids are counted in runs of up to 32 consecutive ids. No two runs overlap, because of two facts that are checked for every run:
+  // ranges are disjoint, and a run rises inside its range.
   let made = 0;
   for (let processes = 0; made < TOTAL; processes += 1) {
     const offsetMs = below(20) === 0 ? below(7_200_000) - 3_600_000 : below(2_000) - 1_000;
@@ -126,7 +126,7 @@ test('a thousand million ids of many processes, whose clocks jump and which are 
 test('of processes that make ids in the same milliseconds, side by side, no two make the same', async () => {
   const table = createTable();
   const random = createRandom(11);
-  // Its clock is wrong, and jumps; now and then one is killed and another begins.
+  // Each process has a wrong clock that jumps; sometimes one is killed and another starts.
   const start = () => {
     const world = createStillWorld(NOON_MS + Math.floor(random() * 5_000));
     return { world, source: createIdSource(table, { nowMs: () => world.nowMs(), random }) };
@@ -162,7 +162,7 @@ function createRandom(seed: number): () => number {
 }
 
 forEachEngine('stores of several processes on one database never make one id twice', async (store, { openAnother }) => {
-  // All with the same clock, which stands still: they ask for the ids of one millisecond.
+  // All have the same clock, which stands still: they request ids of one millisecond.
   const world = createStillWorld(NOON_MS);
   const others = await Promise.all(Array.from({ length: 3 }, () => openAnother({ world })));
   const stores = [store, ...others];
@@ -171,7 +171,7 @@ forEachEngine('stores of several processes on one database never make one id twi
   );
   const ids = batches.flat();
   assert.equal(new Set(ids).size, ids.length);
-  // Again as after a restart, with a clock that was put back.
+  // The same after a restart, with a clock that was set back.
   world.moveMs(-3_600_000);
   const restarted = await openAnother({ world });
   const more = await restarted.makeIds(RANGE_MS * 4);

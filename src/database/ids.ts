@@ -3,8 +3,8 @@
  * Why they have this form: [decision](../../docs/decisions/0009-ids.md).
  *
  * An id is 41 bits of milliseconds, 7 bits of a stripe, and 5 bits that count. A process reserves a range of ids in the
- * database: one stripe over a span of milliseconds. Ranges never overlap, and a process makes each id of its range once. So with a
- * wrong clock ids follow the time badly, but no two are the same.
+ * database: one stripe over a span of milliseconds. Ranges never overlap, and a process makes each id of its range once. So a
+ * wrong clock makes ids follow the time badly, but never makes two equal ones.
  */
 
 /** 2025-01-01: 41 bits of milliseconds from here last until 2094. */
@@ -14,7 +14,7 @@ export const IDS_PER_MS = 4096;
 export const STRIPE_COUNT = 128;
 export const IDS_PER_STRIPE_MS = IDS_PER_MS / STRIPE_COUNT;
 
-/** Smaller than every id made at that time or later, larger than those before. */
+/** A number smaller than every id made at that time or later, and larger than all earlier ids. */
 export function idAtMs(nowMs: number): number {
   return (nowMs - ID_EPOCH_MS) * IDS_PER_MS;
 }
@@ -26,7 +26,7 @@ export interface IdRange {
   readonly untilMs: number;
 }
 
-/** Ids that follow each other without a gap. */
+/** Consecutive ids. */
 export interface IdRun {
   readonly firstId: number;
   readonly count: number;
@@ -34,9 +34,9 @@ export interface IdRun {
 
 /** Makes the ids of a range in rising order, each once. */
 export interface IdMaker {
-  /** Up to `count` ids, of that time or, when those are used up or the clock went back, the next; undefined at the end. */
+  /** Returns up to `count` ids of that time, or later ones if those are used up or the clock went back; undefined at the range's end. */
   makeRun(nowMs: number, count: number): IdRun | undefined;
-  /** No id was made in this millisecond or after. */
+  /** The first millisecond for which no id was made. */
   readonly unusedFromMs: number;
 }
 

@@ -1,7 +1,7 @@
-/** Counts work under way, so that a resource is closed only when no work uses it any more. */
+/** Counts running work, so that a resource is closed only when no work uses it. */
 export interface InFlight {
   track<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Resolves as soon as nothing is under way. */
+  /** Resolves as soon as no work is running. */
   settle(): Promise<void>;
 }
 

@@ -118,7 +118,7 @@ forEachEngine('a renewal that takes longer than the time between two shortens no
   const world = createStillWorld();
   const held = Promise.withResolvers<void>();
   let renewals = 0;
-  // The first renewal is stored late, as behind a slow commit.
+  // The first renewal is stored late, as after a slow commit.
   const slow: Store = {
     ...store,
     write: async (written, parameters) => {
@@ -129,7 +129,7 @@ forEachEngine('a renewal that takes longer than the time between two shortens no
   await runUnderLease({ store: slow, world }, { name: 'sweep', durationMs: 30 }, async (lost) => {
     await waitUntil(() => renewals === 1);
     world.moveMs(20);
-    // Time for two more, which must wait for the first.
+    // Time passes for two more renewals, which must wait for the first.
     await realWorld.sleep(25);
     assert.equal(renewals, 1);
     held.resolve();

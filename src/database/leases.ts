@@ -3,9 +3,9 @@ import type { World } from '../world.ts';
 import { type Row, type Statement, type Store, statement } from './store.ts';
 
 /**
- * Who may do a piece of work of which there must be only one: a lease, not a lock, so that when its owner dies the work
- * goes on once it has run out. `epoch` grows with every change of owner and is the fencing token: a statement that
- * writes under the lease compares it, so that an owner who slept through its expiry changes nothing.
+ * Grants one process at a time the right to do a piece of work. It is a lease, not a lock, so that after a crash of its owner the
+ * work continues once the lease has expired. `epoch` grows with every change of owner and is the fencing token: a statement that
+ * writes under the lease compares it, so that an owner who slept through the expiry changes nothing.
  */
 export interface Lease {
   readonly name: string;
@@ -26,8 +26,8 @@ interface EpochRow {
 }
 
 /**
- * How much later than the longest lease a lease may end, by the clock of another process. A lease that ends even later
- * was made while a clock was wrong: the work would wait until the right clock had reached that time.
+ * How much later than the longest lease a lease may end, since clocks of processes differ. A lease that ends even later was made
+ * with a wrong clock and is ignored: otherwise the work would wait until the right clock has reached that time.
  */
 export const MAX_CLOCK_SKEW_MS = 60_000;
 
@@ -48,7 +48,7 @@ const renewLeaseSql: Statement<EpochRow> = statement(
    RETURNING epoch`,
 );
 
-// The row stays, and its epoch with it; a row that began again at 1 would let an old owner pass.
+// The row and its epoch stay: with a new row at epoch 1, the writes of an old owner could pass.
 export const releaseLeaseSql: Statement<Row> = statement(
   'lease-release',
   `UPDATE leases SET expires_at_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3`,
@@ -61,7 +61,7 @@ export interface LeaseRequest {
   readonly durationMs: number;
 }
 
-/** Takes the lease, or returns undefined while any owner holds it. The holder renews it instead. */
+/** Acquires the lease, or returns undefined while any owner holds it. The holder must renew it instead. */
 export async function acquireLease(store: Store, request: LeaseRequest): Promise<Lease | undefined> {
   const { name, owner, nowMs, durationMs } = request;
   const expiresAtMs = nowMs + durationMs;
@@ -70,13 +70,13 @@ export async function acquireLease(store: Store, request: LeaseRequest): Promise
   return row === undefined ? undefined : { name, owner, epoch: row.epoch, expiresAtMs };
 }
 
-/** The lease with a later end, or nothing when it was lost. */
+/** Returns the lease with a later end, or undefined when it was lost. */
 export async function renewLease(store: Store, lease: Lease, expiresAtMs: number): Promise<Lease | undefined> {
   const rows = await store.write(renewLeaseSql, [expiresAtMs, lease.name, lease.owner, lease.epoch]);
   return rows.length === 0 ? undefined : { ...lease, expiresAtMs };
 }
 
-/** Lets the next one begin at once. Harmless when the lease was lost. */
+/** Releases the lease, so that the next owner can begin at once. Harmless when the lease was lost. */
 export async function releaseLease(store: Store, lease: Lease): Promise<void> {
   await store.write(releaseLeaseSql, [lease.name, lease.owner, lease.epoch]);
 }
@@ -100,10 +100,10 @@ export async function runUnderLease(
     else expiresAtMs = endMs;
   };
   const renew = async (): Promise<void> => {
-    // One at a time: an older renewal that is stored after a newer one would shorten the lease.
+    // One renewal at a time: an older one that is stored after a newer one would shorten the lease.
     if (isRenewing) return keep(expiresAtMs);
     isRenewing = true;
-    // A renewal that fails is tried again; only time makes it final.
+    // A failed renewal is retried until the lease ends.
     const renewed = await renewLease(store, lease, world.nowMs() + durationMs).catch(() => ({ expiresAtMs }));
     isRenewing = false;
     keep(renewed?.expiresAtMs);

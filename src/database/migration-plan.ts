@@ -1,4 +1,4 @@
-/** Decides which migrations are still to run, and refuses a store that is newer than the program. */
+/** Decides which migrations are pending, and refuses a store that is newer than the program. */
 import { createHash } from 'node:crypto';
 import { Failure } from '../errors.ts';
 import { LEASE_TABLE } from './leases.ts';
@@ -11,8 +11,8 @@ export interface AppliedMigration {
 }
 
 /**
- * Created before any migration, by the first process to start. Expansions (migrations that only add) let older programs run on. They
- * have a table of their own, since an older program refuses a migration in `schema_migrations` that it does not know.
+ * Created before any migration, by the first process to start. Older programs can run on a store with newer expansions (migrations
+ * that only add). These have a separate table, since an older program refuses an unknown migration in `schema_migrations`.
  */
 export const FOUNDATION: readonly string[] = [
   describeRecord('schema_migrations'),
@@ -34,7 +34,7 @@ export const listAppliedSql: Statement<AppliedMigration> = statement(
   'SELECT id, name, checksum FROM schema_migrations ORDER BY id',
 );
 
-/** The table is missing in a database that no program with expansions has migrated. */
+/** The table is missing in a database that only programs without expansions have migrated. */
 export const listExpansionsSql: Statement<AppliedMigration> = statement(
   'migration-list-expansions',
   'SELECT id, name, checksum FROM schema_expansions ORDER BY id',
@@ -63,7 +63,7 @@ export function checksumOf(migration: Migration): string {
 
 /** The migrations that a database has. */
 export interface AppliedMigrations {
-  /** Every program on the database must know these. */
+  /** Migrations that every program on the database must know. */
   readonly required: readonly AppliedMigration[];
   readonly expansions: readonly AppliedMigration[];
 }

@@ -2,7 +2,7 @@
 import { Failure } from '../errors.ts';
 import type { SqlValue } from './store.ts';
 
-/** The little in which the two engines differ, so that every statement is written once. */
+/** The few differences of the two engines, so that every statement is written once. */
 
 export type EngineName = 'sqlite' | 'postgres';
 
@@ -39,14 +39,14 @@ export function toSqliteParameters(text: string): string {
   });
 }
 
-/** Whether `read` may take it. PostgreSQL would run a write there without a word. */
+/** Whether `read` may run the statement. PostgreSQL would silently run a write there. */
 export function isReadOnly(text: string): boolean {
   return (
     /^\s*(?:SELECT|WITH|VALUES)\b/i.test(text) && !/\b(?:INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b/i.test(text)
   );
 }
 
-/** Refuses the values that one engine would take and the other not, or that one would quietly change. */
+/** Refuses values that only one engine would accept, or that one would silently change. */
 export function checkParameters(name: string, parameters: readonly SqlValue[]): void {
   for (let index = 0; index < parameters.length; index += 1) {
     const value = parameters[index];

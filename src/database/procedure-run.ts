@@ -5,9 +5,9 @@ import type { BoundStatement, Procedure, Row, Transaction } from './store.ts';
 type RunStatements = (statements: readonly BoundStatement[]) => Row[][] | Promise<Row[][]>;
 
 /**
- * Runs a procedure over an engine's transaction. After a statement has failed nothing more may run in it, and the
- * procedure fails with that error whatever it does about it: PostgreSQL is like that, so SQLite has to be; and a
- * serialization failure must reach the one who tries again. A rejected `interruption` ends it early.
+ * Runs a procedure in an engine's transaction. After a failed statement no other may run in it, and the procedure fails with that
+ * error even if it catches it: PostgreSQL behaves like this, so SQLite must too, and a serialization failure must reach the code
+ * that retries. A rejected `interruption` ends it early.
  */
 export async function runProcedure<Input, Result>(
   procedure: Pick<Procedure<Input, Result>, 'name' | 'run'>,

@@ -1,8 +1,8 @@
 /**
- * Encrypts again with the current key, batch by batch, what is stored under a former key (key rotation). Batches are small and
- * follow the primary key, so that nothing waits for them. A row is replaced only while it still holds what was read, and the
- * next run skips what is done. So it may run beside the service, be killed at any moment, and run again. A secret that cannot be
- * read keeps no other from being encrypted.
+ * Encrypts secrets that are stored under a former key with the current key, batch by batch (key rotation). Batches are small and
+ * follow the primary key, so that other writes do not wait long. A row is replaced only if it is unchanged since it was read, and
+ * the next run skips finished rows. So it may run beside the service, be killed at any moment, and run again. A secret that cannot
+ * be read does not keep others from being encrypted.
  */
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { describeError } from '../errors.ts';
@@ -18,7 +18,7 @@ import {
 
 /** A column of encrypted secrets, as its owner describes it. */
 export interface ColumnDescription {
-  /** Its name for people. */
+  /** The name that people see. */
   readonly name: string;
   readonly table: string;
   readonly column: string;
@@ -40,11 +40,11 @@ export interface EncryptedColumn extends Pick<ColumnDescription, 'name' | 'start
 export interface EncryptedRow {
   readonly ciphertext: Uint8Array;
   readonly key_1: SqlValue;
-  /** Where the key has two columns. */
+  /** The second part of a key with two columns. */
   readonly key_2?: SqlValue;
 }
 
-/** The statements differ by names alone, which are written in the program: nothing of them comes from outside. */
+/** The statements differ only by names of tables and columns, which are constants of the program: no input is part of the SQL. */
 export function createEncryptedColumn({
   name,
   table,
@@ -61,7 +61,7 @@ export function createEncryptedColumn({
     name,
     start,
     associatedData,
-    // A row without a secret is passed over: no comparison with NULL is true.
+    // A row without a secret is skipped: no comparison with NULL is true.
     list: statement<EncryptedRow>(
       nameStatement('list-encrypted', table, column),
       `SELECT ${selected}, ${column} AS ciphertext FROM ${table}
@@ -78,7 +78,7 @@ const BATCH = 200;
 
 export interface Reencrypted {
   readonly encrypted: number;
-  /** Why each of the others cannot be read, with the name of its row. They stay as they are. */
+  /** For each secret that cannot be read: its row and the reason. These stay as they are. */
   readonly unreadable: readonly string[];
 }
 
@@ -103,7 +103,7 @@ export async function reencryptColumn(
   }
 }
 
-/** The statement that replaces the ciphertext, or why it cannot be read. */
+/** Returns the statement that replaces the ciphertext, or why it cannot be read. */
 function createStatement(
   cipher: SecretCipher,
   { replace, associatedData }: EncryptedColumn,

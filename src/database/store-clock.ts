@@ -1,4 +1,4 @@
-/** Gives all processes the time of the database's server, whatever their machines' clocks are. */
+/** Gives all processes the time of the database's server, whatever the clocks of their machines show. */
 import type { World } from '../world.ts';
 import type { Store } from './store.ts';
 

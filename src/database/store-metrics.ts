@@ -5,7 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Engine } from './engine.ts';
 
 export interface StoreMetrics {
-  /** Runs a write and notes how long its caller waited for it, and whether it was stored, refused by a rule, or failed. */
+  /** Runs a write and records how long its caller waited, and whether it was stored, refused by a rule, or failed. */
   readonly time: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -42,7 +42,7 @@ export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetri
   };
 }
 
-/** The database or the way to it is at fault. All other failures say that the write may not be: a key that is taken, a rule. */
+/** The database or the connection is at fault. All other failures are refusals of the write: a duplicate key, a rule. */
 const FAULTS: ReadonlySet<FailureCode> = new Set(['unavailable', 'deadline', 'internal']);
 
 function isRefusal(error: unknown): boolean {

@@ -20,7 +20,7 @@ export interface Statement<R extends object = Row> {
 
 const registered = new Map<string, Statement>();
 
-/** A name means one text, for good: the engines keep what they prepared under the name. */
+/** A name must always mean the same text: the engines cache prepared statements by name. */
 export function statement<R extends object = Row>(name: string, text: string): Statement<R> {
   const known = registered.get(name);
   if (known === undefined) {
@@ -35,12 +35,12 @@ export function statement<R extends object = Row>(name: string, text: string): S
   return known as Statement<R>;
 }
 
-/** The name of a statement about a table or a column: `sweep`, `hook_tests` → `sweep-hook-tests`. */
+/** Builds the name of a statement about a table or a column: `sweep`, `hook_tests` → `sweep-hook-tests`. */
 export function nameStatement(...words: readonly string[]): string {
   return words.join('-').replaceAll('_', '-');
 }
 
-/** Every statement that a module loaded so far has written out. */
+/** All statements that the loaded modules have declared. */
 export function listStatements(): readonly Statement[] {
   return [...registered.values()];
 }
@@ -51,10 +51,10 @@ export interface BoundStatement {
   readonly parameters: readonly SqlValue[];
 }
 
-/** A procedure may do this inside its transaction. */
+/** The operations of a procedure inside its transaction. */
 export interface Transaction {
   run<R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]): Promise<R[]>;
-  /** Several that do not depend on each other's rows, in their order: one round trip on PostgreSQL. */
+  /** Runs several statements that do not depend on each other's rows, in order: one round trip on PostgreSQL. */
   runAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
 }
 
@@ -74,7 +74,7 @@ export interface Procedure<Input, Result> {
   readonly run: (transaction: Transaction, input: Input) => Promise<Result>;
 }
 
-/** A transaction that may read first and decide by what it read: serializable. Rows that many calls change do not belong here. */
+/** A serializable transaction that may read first and decide by its reads. Not for rows that many calls change. */
 export function procedure<Input, Result>(
   module: string,
   name: string,
@@ -84,7 +84,7 @@ export function procedure<Input, Result>(
 }
 
 /**
- * One in which every decision is made by a statement that writes (`ON CONFLICT … WHERE`, `UPDATE … WHERE … RETURNING`):
+ * A transaction in which writing statements make every decision (`ON CONFLICT … WHERE`, `UPDATE … WHERE … RETURNING`):
  * such a statement waits for the row and decides by its newest version, so read committed is enough, and calls on the
  * same rows queue instead of failing. Locks must be taken in one order, or calls end each other's transactions.
  */
@@ -103,22 +103,22 @@ export interface WriteOptions {
    */
   readonly inOneTrip?: true;
   /**
-   * On PostgreSQL, transactions with the same name of a turn run one after the other, and each sees what the one before it
-   * committed. For what is written again when its outcome is unknown: the server may still run the first transaction, and
-   * a condition such as "not in the log yet" must not be evaluated until that one has ended.
+   * On PostgreSQL, transactions with the same lock name run one after the other, and each sees what the previous one committed. For
+   * writes that are repeated when their outcome is unknown: the server may still run the first transaction, and a condition such as
+   * "not in the log yet" must not be evaluated until that one has ended.
    */
   readonly turn?: string;
 }
 
-/** The one way to the database, the same on SQLite and PostgreSQL. Every write is durable when its promise resolves. */
+/** The only access to the database, the same on SQLite and PostgreSQL. Every write is durable when its promise resolves. */
 export interface Store {
   readonly engine: 'sqlite' | 'postgres';
-  /** A statement that only reads (SELECT, WITH, VALUES); it sees every write whose promise has resolved. */
+  /** Runs a statement that only reads (SELECT, WITH, VALUES); it sees every write whose promise has resolved. */
   read<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
-  /** Several that only read, in one round trip on PostgreSQL; a commit may come between two of them. */
+  /** Runs several reads in one round trip on PostgreSQL; a commit may happen between two of them. */
   readAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
   /**
-   * The same answer as `read`, for rows that nearly every request needs. On SQLite it comes from a bounded cache until the
+   * Returns the same answer as `read`, for rows that nearly every request needs. On SQLite it comes from a bounded cache until the
    * next commit; PostgreSQL cannot report a commit without a query, so it is read, together with what other requests
    * read at the same time. The rows are shared.
    */
@@ -126,25 +126,25 @@ export interface Store {
     statement: Statement<R>,
     parameters?: readonly SqlValue[],
   ): Promise<readonly Readonly<R>[]>;
-  /** One statement, atomic by itself. */
+  /** Runs one statement, which is atomic. */
   write<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
-  /** Several statements that commit together or not at all; the rows of each. */
+  /** Runs several statements in one transaction; returns the rows of each. */
   writeAll(statements: readonly BoundStatement[], options?: WriteOptions): Promise<Row[][]>;
-  /** A registered procedure, in one transaction. What it throws is thrown here, and nothing is committed. */
+  /** Runs a registered procedure in one transaction. If it throws, the call rejects with that error, and nothing is committed. */
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   /**
-   * Calls `listener` within a second after another process (or this one) changed something under `topic`, and once a
-   * connection was lost. A hint: it may come without cause. Returns the way to stop listening.
+   * Calls `listener` within a second after another process (or this one) changed something under `topic`, and after a lost
+   * connection. It may also be called without a change. Returns a function that stops it.
    */
   watch(topic: string, listener: () => void): () => void;
   /**
-   * New ids for rows of this database, rising; no other process, command or thread ever gets one of them. Positive
-   * integers below 2^53 that follow the time (`idAtMs`).
+   * Returns new ids for rows of this database, rising, which no other process, command or thread ever gets: positive integers
+   * below 2^53 that follow the time (`idAtMs`).
    */
   makeIds(count: number): Promise<number[]>;
   /**
-   * How far the clock of the database's server is ahead of this machine's; 0 on SQLite and while both agree within a
-   * second. `withStoreClock` adds it.
+   * How many milliseconds the clock of the database's server is ahead of this machine's; 0 on SQLite and while both agree within
+   * a second. `withStoreClock` adds it.
    */
   clockAheadMs(): number;
   /** Notifies the watchers of `topic`. Execute it in the transaction that makes the change. */
@@ -153,15 +153,15 @@ export interface Store {
 }
 
 /**
- * A numbered, forward-only change of the schema; it commits as a whole. Tables are made STRICT on SQLite. `{INT} {REAL} {TEXT} {BLOB}`
- * stand for the engine's own types; a `{TEXT}` column compares by bytes on both.
+ * A numbered, forward-only change of the schema, in one transaction. Tables are STRICT on SQLite. `{INT} {REAL} {TEXT} {BLOB}` are
+ * replaced with the engine's types; a `{TEXT}` column compares by bytes on both.
  */
 export interface Migration {
   readonly id: number;
   readonly name: string;
   readonly statements: readonly string[];
   /**
-   * It only adds what older programs need not know, so they may start and run beside it: `test/migrations.test.ts`
+   * The migration only adds what older programs need not know, so they may start and run beside it: `test/migrations.test.ts`
    * executes the rules. Without it, a program that does not know the migration refuses the database.
    */
   readonly isExpansion?: true;

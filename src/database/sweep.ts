@@ -1,15 +1,15 @@
-/** Deletes rows past their time in batches, so that a million old rows do not delay the writes of others. */
+/** Deletes expired rows in batches, so that a million old rows do not delay other writes. */
 import { isFailure } from '../errors.ts';
 import type { World } from '../world.ts';
 import { nameStatement, type Statement, statement } from './store.ts';
 
-/** Rows that one statement changes at most. */
+/** The most rows that one statement changes. */
 export const SWEEP_BATCH = 500;
-/** Rows may be large, so the first batch is small; a batch that took long is followed by a smaller one. */
+/** The size of the first batch: rows may be large, so it is small. After a slow batch, the next one is smaller. */
 const FIRST_BATCH = 32;
 const LONG_MS = 200;
 const SHORT_MS = 50;
-/** The pause between two batches, in which other writes get their turn. */
+/** The pause between two batches, in which other writes can run. */
 const PAUSE_MS = 20;
 
 export interface DatedTable {
@@ -32,16 +32,16 @@ export function deleteOldSql({ table, key, time, kind }: DatedTable): Statement 
   );
 }
 
-/** How batches follow each other. */
+/** The pace of the batches. */
 export interface SweepPace {
   readonly monotonicMs: () => number;
   /** Awaited between two batches. */
   readonly pause: () => Promise<void>;
 }
 
-/** How a sweep of several kinds proceeds, reports errors and is ended. */
+/** The options of a sweep of several kinds. */
 export interface SweepContext extends SweepPace {
-  /** Called with each kind that cannot be swept; if it throws, the sweep ends. */
+  /** Called for each kind that cannot be swept; if it throws, the sweep ends. */
   readonly onFailure: (kind: string, error: unknown) => void;
   /** Ends the sweep. */
   readonly signal?: AbortSignal;
@@ -90,9 +90,9 @@ function chooseLimit(limit: number, tookMs: number): number {
 }
 
 /**
- * Sweeps each kind, also after one that failed; returns the counts, 0 for one that failed. Throws `unavailable` if each kind fails with
- * it, and reports none: then the database is away. Where others can be swept, it comes of a damaged page or of conflicts, and is reported:
- * so are the kinds that are left when an outage begins, since damage of the last kinds looks the same.
+ * Sweeps each kind, also after a failed one; returns the counts, 0 for a failed kind. If every kind fails with `unavailable`, it throws
+ * that error and reports none: the database is away. If only some kinds fail with it, the cause is a damaged page or conflicts, and
+ * they are reported. So are the kinds that remain when an outage begins, since damage of the last kinds looks the same.
  */
 export async function sweepEach<Kind extends string>(
   { onFailure, signal }: SweepContext,

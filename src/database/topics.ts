@@ -4,8 +4,8 @@ import type { Engine } from './engine.ts';
 import { type BoundStatement, type Row, type Statement, statement } from './store.ts';
 
 /**
- * How a process learns that another one changed something it keeps in memory: a version per topic, moved in the
- * transaction of the change, and looked at several times a second by those who watch.
+ * Notifies a process that another one changed something it keeps in memory: each topic has a version, which is increased in the
+ * transaction of the change and read several times a second by watching processes.
  */
 
 interface TopicVersion {
@@ -35,7 +35,7 @@ export interface TopicWatcher {
 export function createTopicWatcher(engine: Engine, log: Log): TopicWatcher {
   const listenersByTopic = new Map<string, Set<() => void>>();
   let versions: ReadonlyMap<string, number> = new Map();
-  // True until the first look too: what changed between a listener's own first read and that look is not known.
+  // True until the first read of the versions too: changes between a listener's first read of its data and that read are unknown.
   let isUncertain = true;
   let isLooking = false;
   let timer: NodeJS.Timeout | undefined;

@@ -3,7 +3,7 @@ import { type BoundStatement, type SqlValue, type Statement, statement } from '.
 
 /**
  * Multi-row statements in the portable subset. The list of values has one of a few fixed lengths (widths), so that each length
- * is prepared once. A row is an object, and the text names its values, so no two can be swapped.
+ * is prepared once. A row is an object, and the text names its values, so values cannot be swapped by mistake.
  */
 const WIDTHS = [64, 32, 16, 8, 4, 2, 1] as const;
 
@@ -17,7 +17,7 @@ type NameIn<T extends RowTypes> = keyof T & string;
 
 /** The parts from which the text of a statement for `width` rows is built. */
 export interface RowsText<T extends RowTypes> {
-  /** The list of all rows for FROM, a table with the name `v`. */
+  /** The list of all rows for FROM, as a table named `v`. */
   readonly values: string;
   /** `v.name` is the column of that value in the table `v`. */
   readonly v: Readonly<Record<NameIn<T>, string>>;
@@ -27,7 +27,7 @@ export interface RowsText<T extends RowTypes> {
   readonly more: (position: number) => string;
 }
 
-/** The same statement for each width, from the widest to 1. */
+/** Builds the same statement for each width, from the widest to 1. */
 export interface MultiRowStatement<T extends RowTypes> {
   readonly names: readonly NameIn<T>[];
   readonly widths: readonly number[];
@@ -44,7 +44,7 @@ export function multiRowStatement<const T extends RowTypes>(
   return { names: Object.keys(types) as NameIn<T>[], widths, byWidth };
 }
 
-/** Inserts rows whose values are named after their columns; `then` is what follows the list of values. */
+/** Builds an INSERT of rows whose values are named after their columns; `then` is the SQL after the list of values. */
 export function multiRowInsert<const T extends RowTypes>(
   name: string,
   table: string,
@@ -74,7 +74,7 @@ function toText<T extends RowTypes>(types: T, width: number): RowsText<T> {
 
 const CASTS: Record<ValueType, string> = { int: 'BIGINT', text: 'TEXT', real: 'DOUBLE PRECISION', blob: 'BYTEA' };
 
-/** PostgreSQL takes a bare parameter in a list of values for text. */
+/** PostgreSQL treats a parameter without a cast in a list of values as text. */
 function renderCast(type: ValueType, parameter: string): string {
   return `CAST(${parameter} AS ${CASTS[type]})`;
 }
@@ -108,7 +108,7 @@ export function bindRows<T extends RowTypes>(
   return statements;
 }
 
-/** The same without padding, for rows that must not be written twice. */
+/** Does the same without padding, for rows that must not be written twice. */
 export function bindRowsExactly<T extends RowTypes>(
   multiRow: MultiRowStatement<T>,
   rows: readonly ValueRow<T>[],

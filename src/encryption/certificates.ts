@@ -1,4 +1,4 @@
-/** Reads the certificates of authorities from a PEM file, and refuses a file that Node would take without using all of it. */
+/** Reads the certificates of authorities from a PEM file, and refuses a file of which Node would silently use only a part. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
@@ -6,8 +6,8 @@ const BEGIN = /(?=-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----)/;
 const CERTIFICATE = /^-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/;
 
 /**
- * Throws when the file has no certificate, or one that is cut off or damaged. TLS of Node skips what it cannot read in a list of
- * authorities, so that nothing would be trusted, without an error.
+ * Throws when the file has no certificate, or one that is cut off or damaged. Node's TLS skips unreadable parts of a list of
+ * authorities without an error, so that nothing would be trusted.
  */
 export function readCertificates(file: string): string[] {
   const [, ...parts] = `\n${readFileSync(file, 'utf8')}`.split(BEGIN);

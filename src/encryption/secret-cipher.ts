@@ -1,7 +1,7 @@
 /**
  * Encrypts stored secrets that must be read again (webhook keys, TOTP seeds, signing keys) with AES-256-GCM. The associated data
  * names the row, so a ciphertext that was copied to another row cannot be decrypted. Each ciphertext carries the id of its key.
- * The first key encrypts; every key decrypts what it encrypted.
+ * The first key encrypts; all keys decrypt.
  *
  * Layout of a ciphertext: version (1 byte) · key id (4 bytes) · nonce (12) · tag (16) · encrypted bytes.
  */

@@ -1,6 +1,6 @@
 /**
- * Reads a request body as named fields: JSON when it begins with a brace, otherwise a form. The content type does not
- * count: `curl -d '{…}'` calls JSON a form. The body is kept, so a reader that looks for a token in it leaves it to the handler.
+ * Reads a request body as named fields: JSON when it begins with a brace, otherwise a form. The content type is ignored:
+ * `curl -d '{…}'` declares JSON as a form. The body stays readable, so after a reader that looks for a token the handler can read it.
  */
 import { Failure, isFailure } from '../errors.ts';
 import type { Call } from './endpoint.ts';
@@ -8,7 +8,7 @@ import { parseJson, parsePairs } from './parser-limits.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Throws `invalid` for a body that is not what its type says. */
+/** Throws `invalid` for a body that is malformed for its type. */
 export async function readBodyFields(call: Pick<Call, 'header' | 'text' | 'form'>): Promise<Fields> {
   const type = call.header('content-type') ?? '';
   if (/^multipart\/form-data\b/i.test(type)) return await readMultipart(call, type);

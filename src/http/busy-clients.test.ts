@@ -1,4 +1,4 @@
-/** At the limit of connections, a client that goes on keeps its place while others have stopped. */
+/** At the limit of connections, a client that makes progress keeps its place while others have stopped. */
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -155,7 +155,7 @@ for (const [title, head, begin, goOn] of [
     const asking = await open(http.port, `GET /short${REST}`);
     const [answer] = (await Promise.race([once(asking, 'data'), once(asking, 'close')])) as [Buffer];
     assert.match(String(answer), /answer/);
-    // The end of a connection comes after what it has to read.
+    // The end of a connection arrives after its unread bytes.
     for (const socket of [busy, stopped!]) socket.resume();
     assert.equal(await replaced, 'stopped');
     for (const socket of [asking, busy]) socket.destroy();

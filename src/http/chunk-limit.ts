@@ -1,9 +1,9 @@
 /**
- * Ends a request that sends its body in too many small chunks, which would stop the event loop. Node calls back for each, about
- * 3 µs, and parses all that a socket has in one turn of the event loop: 300 KB of such chunks stopped it for 0.2 s, without a
- * token.
+ * Ends a request that sends its body in too many small chunks, which would stop the event loop. Node's callback for each takes
+ * about 3 µs, and Node parses all bytes of a socket in one turn of the event loop: 300 KB of such chunks stopped it for 0.2 s,
+ * without a token.
  *
- * It can also be held: `pause()` of a request that is being read keeps what comes meanwhile, and Node reads on by itself in the
+ * The request can also be held: after `pause()` Node would buffer the parts that arrive, and would resume reading by itself in the
  * turn in which a part was taken.
  */
 import { IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,7 +13,7 @@ import type { Socket } from 'node:net';
 const MAX_SMALL_PARTS = 1024;
 /** The least average length of a chunk in a body with more parts. */
 const MIN_BYTES = 64;
-/** The same of a part, which may be half a chunk: a read may end in the middle of one. */
+/** The same for a part, which may be half a chunk: a read may end in the middle of one. */
 const MIN_PART_BYTES = MIN_BYTES / 2;
 
 /** Must be called for each request, before it is handled. */
@@ -21,7 +21,7 @@ export function watchChunks(incoming: IncomingMessage, outgoing: ServerResponse)
   if (incoming instanceof CountedMessage) incoming.answer = outgoing;
 }
 
-/** Node makes it for each request of a server with this class. */
+/** The request class of the server: Node creates one for each request. */
 export class CountedMessage extends IncomingMessage {
   answer: ServerResponse | undefined;
   #parts = 0;
@@ -37,26 +37,26 @@ export class CountedMessage extends IncomingMessage {
     return false;
   }
 
-  /** Node asks for more after each part. */
+  /** Node calls this after each part to read more. */
   override _read(size: number): void {
     if (!this.#isHeld) super._read(size);
   }
 
-  /** Whether the client may send no more of the body for now: it is held, or no one reads what has come. */
+  /** Whether the client cannot send more of the body for now: it is held, or its received parts are not read. */
   get isHeldBack(): boolean {
     return this.#isHeld || this.readableLength >= this.readableHighWaterMark;
   }
 
-  /** Reads no more of the body before `goOn`. Returns false when it is held already. */
+  /** Stops reading the body until `goOn`. Returns false when it is held already. */
   hold(): boolean {
     if (this.#isHeld) return false;
     this.#isHeld = true;
-    // Nothing would resume the socket of a request that came whole before its first part was taken.
+    // Nothing would resume the socket of a request that was complete before its first part was taken.
     if (!this.complete) this.socket.pause();
     return true;
   }
 
-  /** A request that is complete may not be resumed: its socket serves the next one. */
+  /** A complete request must not be resumed: its socket serves the next one. */
   goOn(): void {
     this.#isHeld = false;
     if (!this.complete) super._read(0);
@@ -74,9 +74,9 @@ const REFUSAL = [
 ].join('\r\n');
 
 interface ParsedSocket extends Socket {
-  /** Node has this parser and does not document it. Without a pause it parses all that was read. */
+  /** Node's undocumented parser. Unless paused, it parses all bytes that were read. */
   readonly parser?: { pause?(): void } | null;
-  /** Node has this and does not document it: the answer that is written now when several requests came at once. */
+  /** An undocumented field of Node: the answer that is being written, when several requests came at once. */
   readonly _httpMessage?: ServerResponse | null;
 }
 

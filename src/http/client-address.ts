@@ -15,13 +15,13 @@ type Remote = Pick<Socket, 'remoteAddress'>;
 /** `socket` is undefined for a request that is made in process, whose address is `-`. */
 export type ReadClientAddress = (socket: Remote | undefined, forwardedFor: string | undefined) => string;
 
-/** An address in its one spelling. */
+/** An address in canonical form. */
 interface Hop {
   readonly address: string;
   readonly isTrusted: boolean;
 }
 
-/** Undefined for what is no address. */
+/** Undefined if the text is not an address. */
 type ReadHop = (text: string | undefined) => Hop | undefined;
 
 /** `trustedProxies` are addresses or CIDR ranges. Throws `invalid` for anything else. */
@@ -35,7 +35,7 @@ export function createAddressReader(trustedProxies: readonly string[]): ReadClie
 }
 
 function findClient(socket: Hop, forwarded: string, readHop: ReadHop): string {
-  // Only hops that a trusted proxy wrote are parsed: the rest of the header can be anything, and as long as a head can be.
+  // Only hops that a trusted proxy wrote are parsed: the rest of the header can be anything, of any length that a head may have.
   const hops = forwarded.split(',');
   let client = socket;
   while (client.isTrusted) {
@@ -46,12 +46,12 @@ function findClient(socket: Hop, forwarded: string, readHop: ReadHop): string {
   return client.address;
 }
 
-/** Some hundred kilobytes; beyond it the cache is cleared. */
+/** How many addresses are cached, in some hundred kilobytes; beyond it the cache is cleared. */
 const MAX_KNOWN_HOPS = 1000;
 /** The longest spelling of an IPv6 address without a zone. */
 const MAX_KNOWN_LENGTH = 45;
 
-/** Remembers parsed addresses: parsing takes longer than most of what a request needs, and the same ones come again and again. */
+/** Caches parsed addresses: parsing takes longer than most steps of a request, and the same addresses come again and again. */
 function createHopReader(trusted: readonly Cidr[]): ReadHop {
   const hops = new Map<string, Hop>();
   return (text) => {
@@ -94,8 +94,8 @@ function parseRange(text: string): Cidr[] {
 export type ReadNetwork = (remoteAddress: string | undefined) => string;
 
 /**
- * Each connection of a trusted proxy is a network of its own. Together they would be the largest network, and give way to a
- * stranger who reaches the port directly.
+ * Each connection of a trusted proxy is a network of its own. Counted together they would be the largest network, and would give
+ * way to a stranger who reaches the port directly.
  */
 export function createNetworkReader(trustedProxies: readonly string[]): ReadNetwork {
   const readHop = createHopReader(trustedProxies.flatMap(parseRange));
@@ -108,7 +108,7 @@ export function createNetworkReader(trustedProxies: readonly string[]): ReadNetw
   };
 }
 
-/** How a listener for IPv4 and IPv6 writes IPv4 addresses. */
+/** The prefix of IPv4 addresses on a listener for both IPv4 and IPv6. */
 const MAPPED_PREFIX = '::ffff:';
 
 /** The network whose callers are limited together: an IPv6 caller has a whole /64 to itself, which is named by its four numbers. */

@@ -11,14 +11,14 @@ import type { ReadNetwork } from './client-address.ts';
 export interface ConnectionLimit {
   readonly maxConnections: number;
   readonly readNetwork: ReadNetwork;
-  /** What a client does not read stays in memory: it has this time to take more of it. */
+  /** How long a client may take no bytes of its answer, which stays in memory meanwhile. */
   readonly unreadTimeoutMs: number;
   readonly monotonicMs: () => number;
 }
 
 /**
- * Caps the connections of a server, and divides them among networks. A new connection takes the place of one that has no request
- * or waits for its client: for the rest of a request, or for the client to read an answer. Otherwise a client that begins
+ * Limits the connections of a server, and divides them among networks. At the limit, a new connection replaces one that has no
+ * request or waits for its client: for the rest of a request, or for the client to read an answer. Otherwise a client that begins
  * requests and does not end them would keep all others out.
  */
 export function limitConnections(
@@ -55,14 +55,14 @@ export function limitConnections(
 
 interface HttpConnection extends PlacedConnection {
   begin(outgoing: ServerResponse): void;
-  /** Must be called now and then: a client that sends or takes many bytes has not waited until now. */
+  /** Must be called regularly: a client that has sent or taken many bytes has made progress until now. */
   noteProgress(): void;
 }
 
 function watchConnection(socket: Socket, network: NetworkUse, monotonicMs: () => number): HttpConnection {
-  /** When its first request began, or went on, or the answer to that was written or sent. */
+  /** When its first request began or made progress, or the answer to it was written or sent. */
   let changedMs = monotonicMs();
-  /** The bytes that had come and gone when it went on last. */
+  /** The bytes received and sent at its last progress. */
   let bytesThen = 0;
   const markChange = (): void => {
     changedMs = monotonicMs();
@@ -76,7 +76,7 @@ function watchConnection(socket: Socket, network: NetworkUse, monotonicMs: () =>
     get isIdle() {
       return unanswered.first === undefined;
     },
-    /** Answers go out in the order of their requests, so all wait when the first does. */
+    /** Answers are sent in the order of their requests, so all wait when the first does. */
     get waitsForClient() {
       const { first } = unanswered;
       return first !== undefined && waitsForClient(first);

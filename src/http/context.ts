@@ -8,13 +8,13 @@ export interface HttpEnv {
     /** 32 lower-case hex digits: the caller's `traceparent` when it sent one, else new. Also in the log line. */
     traceId: string;
     log: Log;
-    /** Where the request comes from, as far as the configured proxies are trusted. */
+    /** The address of the client behind the trusted proxies. */
     clientAddress?: string;
     /** The endpoint of the request is a probe. */
     isProbe?: boolean;
     /** The signed-in person chose this language for the pages. */
     preferredLanguage?: Language;
-    /** The page that is asked for, or that a form came from, shows its times in this zone. */
+    /** The time zone of the requested page, or of the page that sent the form. */
     shownTimeZone?: string;
   };
 }

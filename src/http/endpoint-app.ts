@@ -1,6 +1,6 @@
 /**
- * Serves a list of endpoints: observes each request, bounds its body, and words its refusal. A port of its own serves nothing
- * but a list of endpoints.
+ * Serves a list of endpoints: observes each request, bounds its body, and writes its refusal in the style of the path. A separate
+ * port serves only such a list.
  */
 import type { RequestListener } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
@@ -122,7 +122,7 @@ const checkUrl: MiddlewareHandler = async (c, next) => {
   await next();
 };
 
-/** RFC 9110, section 4.2.4: what stands before an @ is there to mislead. A request of the web takes no such URL. */
+/** RFC 9110, section 4.2.4: user information before an @ may mislead. The Fetch API's Request accepts no such URL. */
 function checkNoUser(url: string): void {
   if (!url.includes('@')) return;
   const { username, password } = new URL(url);

@@ -1,5 +1,5 @@
 /**
- * Finds the endpoint of a request by its path, which may hold one `{name}`. The name stands for any text, slashes included.
+ * Finds the endpoint of a request by its path, which may have one `{name}`. It matches any text, slashes included.
  */
 import type { Endpoint } from './endpoint.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';
@@ -32,7 +32,7 @@ export function createEndpointFinder(endpoints: readonly MountedEndpoint[]): Fin
   return (method, path) => exact.get(`${method} ${path}`) ?? findPattern(patterns, method, path);
 }
 
-/** The same path for a router that writes a name as `:name{pattern}`. */
+/** Converts the path for a router that writes a parameter as `:name{pattern}`. */
 export function toRoutePath(path: string): string {
   return path.replace(/\{(\w+)\}/, ':$1{.+}');
 }

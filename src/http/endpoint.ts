@@ -1,7 +1,7 @@
 /**
  * Declares an endpoint that clients call often, served on the fast path and among the routes of Hono. `http-app.ts` mounts it
- * twice: Hono knows all of HTTP, the fast path (`fast-path.ts`) works straight on Node's request and answer. It does not know
- * which way it was called, so that both answer the same.
+ * twice: Hono handles all of HTTP, the fast path (`fast-path.ts`) works directly on Node's request and answer. An endpoint cannot
+ * see which of the two called it, so both answer the same.
  */
 import type { Context } from 'hono';
 import type { Log } from '../telemetry/log.ts';
@@ -13,13 +13,13 @@ export interface Endpoint {
   readonly method: 'GET' | 'POST';
   /** Below the path of its mount, as it is sent; `/` is the mount itself. One `{name}` stands for any text. */
   readonly path: string;
-  /** Largest accepted body, where it is not that of every request. */
+  /** The largest accepted body in bytes, where it differs from the default. */
   readonly maxBodyBytes?: number;
   /** Scripts of any origin may call it and read the answer: only for what reads no cookie. */
   readonly isOpenToScripts?: boolean;
-  /** Asked every few seconds whether the service is there: recorded like `/readyz`. */
+  /** A probe that is called every few seconds: it is recorded like `/readyz`. */
   readonly isProbe?: boolean;
-  /** Refusals are thrown, as everywhere. */
+  /** Answers the request. Refusals are thrown, as everywhere. */
   readonly answer: (call: Call) => Promise<Reply>;
 }
 
@@ -71,7 +71,7 @@ export interface EndpointRequest {
 
 const PLAIN_REQUEST: EndpointRequest = { parameter: '', maxBodyBytes: FORM_MAX_BYTES };
 
-/** A request that came through Hono, as an endpoint sees it. */
+/** Adapts a request of Hono for an endpoint. */
 export function toCall(c: Context<HttpEnv>, request: EndpointRequest = PLAIN_REQUEST): Call {
   const { parameter, maxBodyBytes } = request;
   const { url, method } = c.req;

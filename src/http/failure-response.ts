@@ -37,7 +37,7 @@ const PLATFORM_NAME_OF: Record<FailureCode, string> = {
   deadline: 'TIMEOUT',
 };
 
-/** RFC 6749 §5.2 has no codes for faults of ours (500, 503, 504): those of §4.1.2.1 are borrowed. */
+/** RFC 6749 §5.2 has no codes for server errors (500, 503, 504): those of §4.1.2.1 are used. */
 const OAUTH_ERROR_OF: Record<FailureCode, string> = {
   invalid: 'invalid_request',
   unauthenticated: 'invalid_client',
@@ -53,7 +53,7 @@ const OAUTH_ERROR_OF: Record<FailureCode, string> = {
 
 type FailureContext = Context<HttpEnv>;
 
-/** A refusal needs only this of its request. */
+/** The fields of a request that a refusal needs. */
 type Refused = Pick<Call, 'traceId' | 'log' | 'header'>;
 
 interface Refusal {
@@ -84,7 +84,7 @@ export function replyToError(error: unknown, style: ReplyStyle, refused: Refused
   return { status, headers: { ...headersOf(failure), ...headers }, body };
 }
 
-/** The same among the routes of Hono, where a refusal may also be a page. */
+/** Answers a refusal among the routes of Hono, where it may also be a page. */
 export function respondToError(
   error: unknown,
   { errors: style, respondPage = renderPage }: Pick<RouteMount, 'errors' | 'respondPage'>,
@@ -98,7 +98,7 @@ export function respondToError(
   return respondPage(failure, statusOf(failure), c);
 }
 
-/** Returns the refusal of a caller who left before the end of the request: nothing of ours failed. */
+/** Returns the refusal for a caller who left before the end of the request, which is no failure of the server. */
 export function refuseCutOff(cause: unknown): Failure {
   return new Failure('invalid', 'Cannot read the request: its body ended early', {}, { cause });
 }
@@ -109,7 +109,7 @@ function isCutOff(error: unknown, c: FailureContext): boolean {
   return incoming.destroyed && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
 }
 
-/** A message may quote what the caller sent, and so may the name of a field. Of a longer one callers see the beginning. */
+/** The longest message: messages and field names may quote text that the caller sent. A longer one is cut off. */
 const MAX_MESSAGE_LENGTH = 2000;
 const MAX_FIELD_LENGTH = 200;
 
@@ -190,7 +190,7 @@ function rpcCodeOf({ code, details }: Failure): string {
   return (details.rpcCode as string | undefined) ?? statusNameOfFailure(code).toLowerCase();
 }
 
-/** OTLP/HTTP: google.rpc.Status in the encoding of the request, JSON where that is neither of the two. */
+/** OTLP/HTTP: google.rpc.Status in the encoding of the request, protobuf or JSON; JSON for any other. */
 function renderOtlp({ failure, contentType }: Refusal) {
   const code = statusCodeOf(rpcCodeOf(failure).toUpperCase() as GrpcStatusName);
   if (!contentType?.includes('protobuf')) return replyJson({ code, message: failure.message });

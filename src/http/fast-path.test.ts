@@ -15,7 +15,7 @@ import { listenHttp } from './http-server.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';
 import { createRoutes } from './routes.ts';
 
-/** Answers with what it was asked; refuses or breaks on request. */
+/** Echoes its request; refuses or fails if the request demands it. */
 async function echo(call: Call) {
   const fields = call.query === '' ? new URLSearchParams() : new URLSearchParams(call.query);
   if (fields.has('private')) call.setHeader('Cache-Control', 'no-store');
@@ -31,7 +31,7 @@ async function echo(call: Call) {
   return replyJson({ method, query, clientAddress, type: call.header('content-type')?.slice(0, 20), body, mark: 'ü' });
 }
 
-/** Takes more bytes than other endpoints, below any name. */
+/** Accepts larger bodies than other endpoints, on a path with a name. */
 const NAMED: Endpoint = {
   method: 'POST',
   path: '/{name}/echo',
@@ -105,7 +105,7 @@ function ask(url: string, { method = 'GET', path, headers = [], body }: Question
   });
 }
 
-/** A header that comes twice makes a request go among the routes, and says nothing. */
+/** A header that comes twice and has no meaning: it sends a request through the routes. */
 const TO_FALLBACK = ['X-Twice', '1', 'X-Twice', '2'];
 const TRACE = ['traceparent', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'];
 const FORM = ['Content-Type', 'application/x-www-form-urlencoded'];
@@ -168,7 +168,7 @@ const questions: [title: string, question: Question][] = [
   ['a body too large', { method: 'POST', path: '/own/echo', headers: [...FORM, ...TRACE], body: 'x'.repeat(2000) }],
 ];
 
-/** Without what differs from one request to the next. */
+/** Removes the values that differ between requests. */
 function strip({ status, headers, body }: Answer) {
   assert.match(String(headers['x-trace-id']), /^[0-9a-f]{32}$/);
   return { status, headers: { ...headers, date: '', 'x-trace-id': '' }, body };

@@ -1,5 +1,5 @@
 /**
- * Answers plain requests to frequent endpoints without Hono, which costs more than the answer. It needs no Request, Response,
+ * Answers plain requests to frequent endpoints without Hono, which would cost more than the answer. It needs no Request, Response,
  * Headers or router (docs/decisions/0006-fast-path.md). Nearly all requests are plain. It leaves the others to Hono: bodies in
  * chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
@@ -43,7 +43,7 @@ export function createFastPath(dependencies: FastPathDependencies): FastPath {
   };
 }
 
-/** Node keeps the first of some headers that come twice, and joins others: no choice to be made here. */
+/** Of headers that come twice, Node keeps the first of some and joins others: such requests go to Hono. */
 function isPlain({ headers, rawHeaders }: IncomingMessage): boolean {
   let count = 0;
   for (const _ in headers) count += 2;
@@ -116,16 +116,16 @@ function createCall({ incoming, query }: Exchange, facts: CallFacts): Call {
   };
 }
 
-/** Decodes as the web's `text()` does, without a byte order mark. */
+/** Decodes like the Fetch API's `text()`: without a byte order mark. */
 const decoder = new TextDecoder();
 
-/** Only cookies make a list, and they are not for endpoints. */
+/** Only `set-cookie` is a list, which endpoints do not read. */
 function readHeader(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
 interface Body {
-  /** Its bytes, no more than its declared length, since Node reads no more. They are received once. */
+  /** Reads the bytes once, at most the declared length, since Node reads no more. */
   readonly read: (maxBytes: number) => Promise<Buffer>;
   /** Must be called once it is no longer needed. */
   readonly close: () => void;
@@ -140,7 +140,7 @@ function createBody(incoming: IncomingMessage, open: OpenBody): Body {
   const isLarge = isCounted(incoming.headers['content-length'] ?? '0');
   const receive = (): Promise<Buffer> =>
     new Promise((resolve, reject) => {
-      // Its events are past, so nothing below would ever be called.
+      // Its events were emitted already, so no listener below would be called.
       if (incoming.destroyed) return reject(refuseCutOff(incoming.errored));
       const chunks: Buffer[] = [];
       // Bytes after the refusal are read and dropped, so that the client reads its answer.
@@ -181,7 +181,7 @@ function discard(incoming: IncomingMessage, body: CountedBody): void {
   incoming.on('data', (chunk: Buffer) => takePart(incoming, body, chunk));
 }
 
-/** Reads the next part in a later turn of the event loop, when it is the turn of this body. */
+/** Reads the next part in a later turn of the event loop, when this body may be read. */
 function takePart(incoming: IncomingMessage, body: CountedBody, part: Buffer): void {
   body.add(part);
   if (incoming instanceof CountedMessage && incoming.hold()) body.waitForTurn(() => incoming.goOn());

@@ -1,4 +1,4 @@
-/** Requests whose end two parsers could see in different places, and other protocols: answered with a refusal, and the connection ends. */
+/** Requests whose end two parsers could see in different places, and other protocols, are refused, and the connection ends. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

@@ -238,7 +238,7 @@ for (const path of ['/healthz', '/own/busy'])
     });
   });
 
-/** Sends the head of a request and the first bytes of its body, and leaves. */
+/** Sends the head of a request and the first bytes of its body, then disconnects. */
 async function leaveEarly(url: string, path: string, framing: string): Promise<void> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

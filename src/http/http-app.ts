@@ -11,25 +11,25 @@ import { listEndpoints } from './endpoint-path.ts';
 import type { ErrorStyle, RouteMount } from './mount.ts';
 import { createRequestObserver, type ObserverDependencies, type RequestObserver } from './observe-requests.ts';
 
-/** Completes the OpenAPI document of the routes; `styleOf` is how a path words its refusals. */
+/** Completes the OpenAPI document of the routes; `styleOf` gives the error style of a path. */
 export type CompleteApi = (document: object, styleOf: (path: string) => ErrorStyle) => object;
 
 export interface HttpAppDependencies extends ObserverDependencies {
   readonly mounts: readonly RouteMount[];
-  /** Where other ports are observed too; one of its own unless given. */
+  /** The observer, if it is shared with other ports; a separate one unless given. */
   readonly observer?: RequestObserver;
   readonly maxBodyBytes: number;
-  /** Shared with other ports; one of its own unless given. */
+  /** The body budget, if it is shared with other ports; a separate one unless given. */
   readonly bodyBudget?: BodyBudget;
-  /** Adds to the description of the API what the routes do not say. */
+  /** Adds to the API description what the routes do not declare. */
   readonly completeApi?: CompleteApi;
   /** Pages that show the document. */
   readonly createReference?: (readApi: () => object) => OpenAPIHono<HttpEnv>;
-  /** Rejects when something that requests need is not there. */
+  /** The readiness check: rejects when something that requests need is missing. */
   readonly checkReady: () => Promise<void>;
 }
 
-/** Makes the description of the API at once: it takes tenths of a second, in which the first who asks for it would hold up all calls. */
+/** Builds the API description now: it takes tenths of a second, during which its first reader would delay all calls. */
 export function createHttpApp(dependencies: HttpAppDependencies): RequestListener {
   const { completeApi = (document: object) => document } = dependencies;
   const observer = dependencies.observer ?? createRequestObserver(dependencies);
@@ -46,7 +46,7 @@ export function createHttpApp(dependencies: HttpAppDependencies): RequestListene
       '/',
       dependencies.createReference(() => document),
     );
-  // As bytes, which all answers share: of a text, each would keep a copy until its client has read it.
+  // Bytes that all answers share: with a string, each answer would keep a copy until its client has read it.
   const api = new TextEncoder().encode(JSON.stringify(document));
   app.get('/openapi.json', (c) => c.body(api, 200, { 'Content-Type': 'application/json' }));
   return createListener(app, shared);
@@ -68,7 +68,7 @@ function describeApi(app: OpenAPIHono<HttpEnv>): object {
 
 const OWN_PATHS = new Set(['/healthz', '/readyz', '/metrics', '/openapi.json']);
 
-/** The style of the longest mount that holds the path; our own paths, and those outside of all, are read by programs. */
+/** The style of the longest mount that has the path. All other paths have the style for programs. */
 function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => MountWords {
   const byLength = [...mounts].sort((a, b) => b.path.length - a.path.length);
   return (path) => {
@@ -105,7 +105,7 @@ function createOperationRoutes({ metrics, checkReady }: HttpAppDependencies): Op
   return routes;
 }
 
-/** A proxy that refuses a path compares what was sent; `/%6detrics` and `/x/../metrics` lead to the same route. */
+/** A proxy that blocks a path compares the raw path; `/%6detrics` and `/x/../metrics` would reach the same route. */
 function isSentAs(c: Context<HttpEnv>, path: string): boolean {
   const sent = (c.env as Partial<HttpBindings> | undefined)?.incoming?.url;
   return sent === undefined || sent === path || sent.startsWith(`${path}?`);

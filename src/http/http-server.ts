@@ -18,8 +18,8 @@ export interface HttpServer {
   readonly url: string;
   serve(listener: RequestListener): void;
   /**
-   * Answers what comes on open connections for half a second more, and closes each with its answer. Then takes no new
-   * connection, lets requests under way end, and cuts what is left after `deadlineMs`.
+   * Answers requests on open connections for half a second more, and closes each with its answer. Then accepts no new
+   * connection, lets running requests end, and cuts the rest after `deadlineMs`.
    */
   drain(deadlineMs: number): Promise<void>;
 }
@@ -29,14 +29,14 @@ export interface HttpServerOptions {
   readonly port: number;
   /** The setting of the port, for the error when it is taken; HTTP_PORT unless given. */
   readonly variable?: string;
-  /** Connections beyond it take the place of those without a request; 1,000 unless given. */
+  /** The limit of connections, beyond which a new one replaces one without a request; 1,000 unless given. */
   readonly maxConnections?: number;
   /** Addresses or ranges of proxies, whose connections do not count as those of one network; none unless given. */
   readonly trustedProxies?: readonly string[];
-  /** The head of a request may take this long (10 s unless given), and all of it `requestTimeoutMs` (30 s unless given). */
+  /** The time limit of the head of a request (10 s unless given); that of all of it is `requestTimeoutMs` (30 s unless given). */
   readonly headTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
-  /** For a client to take more of its answer; 30 s unless given. */
+  /** How long a client may take no bytes of its answer; 30 s unless given. */
   readonly unreadTimeoutMs?: number;
   /** The clock by which connections give their place to others; that of the machine unless given. */
   readonly monotonicMs?: () => number;
@@ -47,11 +47,11 @@ const HEAD_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const UNREAD_TIMEOUT_MS = 30_000;
 /**
- * Longer than clients and proxies keep an idle connection (Go: 90 s, Google's load balancer: 600 s): a request must not meet a connection
- * that is being closed.
+ * Longer than clients and proxies keep an idle connection (Go: 90 s, Google's load balancer: 600 s), so that no request arrives on a
+ * connection that is being closed.
  */
 const KEEP_ALIVE_MS = 620_000;
-/** Longer than a request travels. */
+/** Longer than a request takes on the network. */
 const LAST_REQUESTS_MS = 500;
 
 export async function listenHttp(options: HttpServerOptions): Promise<HttpServer> {
@@ -89,7 +89,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
   };
 }
 
-/** Proxies and servers could take different ones (RFC 9112, section 3.2). */
+/** Of several `Host` headers, proxies and servers could use different ones (RFC 9112, section 3.2). */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.filter((text, index) => index % 2 === 0 && text.length === 4 && /^host$/i.test(text)).length > 1;
 }
@@ -135,7 +135,7 @@ function followConnections(server: Server): OpenConnections {
 }
 
 /**
- * A connection that is idle here may have a request on its way: a client cannot know that the server stops until an answer
+ * An idle connection may have a request in flight: a client cannot know that the server stops until an answer
  * says `Connection: close` (RFC 9112, section 9.6).
  */
 async function drain(server: Server, { sockets, answers }: OpenConnections, deadlineMs: number): Promise<void> {
@@ -151,7 +151,7 @@ async function drain(server: Server, { sockets, answers }: OpenConnections, dead
   clearTimeout(cut);
 }
 
-/** Closes connections with the newest of their answers: with an earlier one, requests that came with it had no answer. */
+/** Closes connections with their newest answer: with an earlier one, later requests of the connection would get no answer. */
 function createCloser(): (outgoing: ServerResponse) => void {
   const last = new WeakMap<Socket, { readonly outgoing: ServerResponse; readonly keepsAlive: boolean }>();
   return (outgoing) => {

@@ -6,7 +6,7 @@ import type { HttpEnv } from './context.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /**
- * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of GitCode's API v5,
+ * The error style of a mounted path: `problem` is RFC 9457, `platform` is the error body of GitCode's API v5,
  * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `otlp` is google.rpc.Status in the encoding of the
  * request (OTLP/HTTP), `detail` is the error of FastAPI, `page` is a page for a person.
  */
@@ -18,9 +18,9 @@ export interface RouteMount {
   readonly path: string;
   readonly errors: ErrorStyle;
   readonly routes: OpenAPIHono<HttpEnv>;
-  /** Larger or smaller than the bodies of other paths. */
+  /** The largest body in bytes, where it differs from other paths. */
   readonly maxBodyBytes?: number | undefined;
-  /** Beside the routes: what is called so often that it has a fast path. Never with the style `page`. */
+  /** Endpoints beside the routes that are called so often that they have a fast path. Never with the style `page`. */
   readonly endpoints?: readonly Endpoint[];
   /** Shows a refusal where `errors` is `page`; a bare page unless given. */
   readonly respondPage?: RespondPage;

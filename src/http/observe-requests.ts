@@ -13,7 +13,7 @@ import { createAddressReader } from './client-address.ts';
 
 /** The facts of a request that are known before a handler reads it. */
 export interface RequestSource {
-  /** None for a request that is made in process. */
+  /** Undefined for a request that is made in process. */
   readonly socket: Socket | undefined;
   /** The header `X-Forwarded-For`. */
   readonly forwardedFor: string | undefined;
@@ -46,7 +46,7 @@ export interface ObserverDependencies {
   readonly metrics: Metrics;
   readonly world: World;
   readonly tracing?: Tracing | undefined;
-  /** Addresses or ranges whose `X-Forwarded-For` is believed; none unless given. */
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is trusted; empty unless given. */
   readonly trustedProxies?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Requests leave little in old memory, or the whole heap would be collected more often under load. */
+/** Requests leave few objects in the old generation, or the whole heap would be collected more often under load. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { listenHttp } from './http-server.ts';
 const REQUESTS = 2000;
 const MAX_BYTES_PER_REQUEST = 450;
 
-/** Sends requests one after the other on one connection, as often as it is asked. */
+/** Sends this many requests one after the other on one connection. */
 const CALLER = `
   const { Agent, get } = require('node:http');
   const { parentPort, workerData } = require('node:worker_threads');

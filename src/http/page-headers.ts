@@ -7,7 +7,7 @@ export interface Page {
   readonly offset: number;
 }
 
-/** The two headers of the API v5, and RFC 8288 links with the caller's other parameters but without its token. */
+/** Returns the two paging headers of the API v5, and RFC 8288 links with the caller's other parameters but without its token. */
 export function setPageHeaders(c: Context, page: Page, total: number, baseUrl: string): void {
   const last = Math.max(1, Math.ceil(total / page.size));
   c.header('total_count', String(total));
@@ -32,8 +32,8 @@ function pageUrl(c: Context, number: number, size: number, baseUrl: string): str
 }
 
 /**
- * The address of this request at `baseUrl` with other parameters, and without the token of the caller. The path is as the caller
- * encoded it: a header takes no other characters.
+ * Returns the URL of this request at `baseUrl` with other parameters, and without the token of the caller. The path stays encoded
+ * as the caller sent it: a header allows no other characters.
  */
 export function addressWith(c: Context, baseUrl: string, change: (query: URLSearchParams) => void): string {
   const query = new URLSearchParams(c.req.query());

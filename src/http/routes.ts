@@ -14,14 +14,14 @@ export function createRoutes<E extends Env = HttpEnv>(): OpenAPIHono<E> {
   });
 }
 
-/** `target` names what was read, where an issue names no field. */
+/** `target` names the part of the request, for issues that name no field. */
 export function describeInvalid(target: string, error: Pick<z.ZodError, 'issues'>): Failure {
   const mistakes = error.issues.map((issue) => `${issue.path.join('.') || target} ${describeMistake(issue.message)}`);
   const field = error.issues[0]?.path.join('.') || target;
   return new Failure('invalid', `Cannot read the request: ${mistakes.join('; ')}`, { field });
 }
 
-/** A text of a query or a path is made a number before its schema reads it. */
+/** Converts a text of a query or a path to a number before its schema reads it. */
 const NO_NUMBER = 'Invalid input: expected number, received NaN';
 
 function describeMistake(message: string): string {

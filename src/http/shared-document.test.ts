@@ -1,4 +1,4 @@
-/** What everybody may ask for is one copy in memory, however many ask and do not read it. */
+/** A public document is one copy in memory, however many clients request it and do not read it. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { listenHttp } from './http-server.ts';
 import { createRoutes } from './routes.ts';
 
 const CLIENTS = 30;
-/** Larger than what the system takes of an answer that is not read. */
+/** Larger than the bytes of an unread answer that the kernel buffers. */
 const DESCRIPTION = 'a'.repeat(8_000_000);
 
 async function askUnread(port: number, path = '/openapi.json'): Promise<Socket> {

@@ -1,4 +1,4 @@
-/** Creates the mailer of the service and the worker that sends waiting mails. Commands only make mails wait, and do not load this. */
+/** Creates the mailer of the service and the worker that sends waiting mails. Commands only queue mails, and do not load this. */
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { withSteadyClock } from '../steady-clock.ts';
@@ -17,7 +17,7 @@ export interface MailDependencies {
   readonly world: World;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Undefined: mail is off. */
+  /** The mailer; undefined while mail is off. */
   readonly smtp: Smtp | undefined;
 }
 

@@ -1,13 +1,13 @@
-/** Counts attempts to send a mail by what came of them, and the mails that wait. */
+/** Counts attempts to send a mail by their result, and the waiting mails. */
 import { Counter, Gauge } from 'prom-client';
 import type { Store } from '../database/store.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { countWaitingMails } from './mail-store.ts';
 
-/** sent: the mail server took it. deferred: it is tried again. refused: the server never takes it. expired: its time was over. */
+/** sent: the mail server accepted it. deferred: it is retried. refused: the server rejected it for good. expired: its lifetime is over. */
 export type MailOutcome = 'sent' | 'deferred' | 'refused' | 'expired';
 
-/** Returns what counts an attempt. */
+/** Returns the function that counts an attempt. */
 export function createMailMetrics(metrics: Metrics, store: Store): (outcome: MailOutcome) => void {
   const registers = [metrics];
   const mails = new Counter({

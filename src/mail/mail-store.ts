@@ -1,6 +1,6 @@
 /**
- * Stores mails that wait to be sent, encrypted, in the transaction that causes them. So neither is ever without the other. A
- * mail holds links that let people in: its row is deleted once it is sent.
+ * Stores mails that wait to be sent, encrypted, in the transaction that causes them, so that neither is ever stored without the
+ * other. A mail has links with which people sign in: its row is deleted once it is sent.
  */
 import { createEncryptedColumn } from '../database/reencrypt-store.ts';
 import { type BoundStatement, type Row, type Store, statement } from '../database/store.ts';
@@ -16,7 +16,7 @@ const insertMailSql = statement(
   'insert-mail',
   'INSERT INTO mails (id, content, due_at_ms, expires_at_ms, attempts) VALUES ($1, $2, $3, $4, 0)',
 );
-// A mail that is due much later than any wait was put off while the clock was wrong.
+// A mail that is due much later than the longest wait was postponed while the clock was wrong.
 const dueMailsSql = statement<WaitingMail>(
   'due-mails',
   `SELECT id, content, attempts, expires_at_ms FROM mails WHERE due_at_ms <= $1 OR due_at_ms > $2
@@ -67,7 +67,7 @@ export async function listDueMails(store: Store, { nowMs, latestMs, limit }: Due
   return await store.read(dueMailsSql, [nowMs, latestMs, limit]);
 }
 
-/** Takes a lease on the mail until `untilMs`, and counts the attempt. Undefined when another process has the lease. */
+/** Acquires a lease on the mail until `untilMs`, and counts the attempt. Returns undefined when another process has the lease. */
 export async function leaseMail(store: Store, mail: WaitingMail, untilMs: number): Promise<WaitingMail | undefined> {
   const rows = await store.write(leaseMailSql, [mail.id, mail.attempts, untilMs]);
   return rows.length === 0 ? undefined : { ...mail, attempts: mail.attempts + 1 };

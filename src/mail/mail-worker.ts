@@ -1,8 +1,8 @@
 /**
- * Sends the mails that wait, and decides when a failed one is retried and when it is given up. Every process may do so: a
- * process first raises `attempts` by a conditional UPDATE, and the one that succeeds sends. A mail that the server has taken is
- * sent again only if its reply is lost or comes too late, or if the process dies, or the database is away for a quarter of an
- * hour, before the row is gone.
+ * Sends the waiting mails, and decides when a failed one is retried or given up. Every process may do this: a process first
+ * increases `attempts` by a conditional UPDATE, and the one that succeeds sends. A mail that the server has accepted is sent again
+ * only if the reply is lost or too late, or if, before the row is deleted, the process dies or the database is away for a quarter
+ * of an hour.
  */
 import type { Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
@@ -23,14 +23,14 @@ export interface MailWorkerDependencies {
   readonly log: Log;
   readonly smtp: Smtp;
   readonly count?: (outcome: MailOutcome) => void;
-  /** Mails that the mail server has taken and whose rows are not deleted yet. They are deleted before others are sent. */
+  /** Mails that the mail server has accepted and whose rows are not deleted yet. They are deleted before others are sent. */
   readonly taken?: TakenMails;
 }
 
 const REST_MS = 1000;
 const BATCH = 20;
 const MINUTE_MS = 60_000;
-/** Longer than any attempt takes. */
+/** The duration of a lease in milliseconds: longer than any attempt. */
 const LEASE_MS = LIMITS.untilSentMs + LIMITS.replyMs + 3 * MINUTE_MS;
 const WAITS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const LONGEST_WAIT_MS = 60 * MINUTE_MS;
@@ -70,7 +70,7 @@ async function sendLeased(
     return await remove(store, mail);
   }
   const content = JSON.parse(cipher.decrypt(mail.content, mailAssociatedData(mail.id)).toString('utf8')) as Mail;
-  // Made only so that a caller cannot measure who has an account.
+  // Such a mail is queued only so that a caller cannot find out by timing who has an account.
   if (content.to === '') return await remove(store, mail);
   try {
     await smtp.send(content, mail.id, signal);

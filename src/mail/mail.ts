@@ -7,7 +7,7 @@ export interface Mail {
   readonly language?: string;
   readonly subject: string;
   readonly paragraphs: readonly string[];
-  /** The reader is asked to open this link, which stands behind the paragraphs. */
+  /** The link that the reader should open, shown after the paragraphs. */
   readonly link?: MailLink | undefined;
   /** The sender, and why the reader gets the mail. */
   readonly footer: string;

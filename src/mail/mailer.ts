@@ -1,4 +1,4 @@
-/** Makes the statement by which an area queues a mail in its own transaction. */
+/** Creates the statement by which an area queues a mail in its transaction. */
 import type { Config } from '../config/config.ts';
 import type { BoundStatement } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
@@ -7,7 +7,7 @@ import type { Mail } from './mail.ts';
 import { insertMailStatement, mailAssociatedData } from './mail-store.ts';
 
 export interface Mailer {
-  /** Put it into the unit that causes the mail. `lifetimeMs`: how long it is worth sending, two days by default. */
+  /** Returns a statement for the transaction that causes the mail. `lifetimeMs`: how long sending is worthwhile, two days by default. */
   queueStatement(mail: Mail, lifetimeMs?: number): BoundStatement;
 }
 
@@ -24,7 +24,7 @@ export function createMailer({ cipher, world }: { readonly cipher: SecretCipher;
   };
 }
 
-/** Whether a server is set. */
+/** Whether a mail server is configured. */
 export function isMailOn(
   config: Config['mail'],
 ): config is Config['mail'] & { readonly host: string; readonly from: string } {

@@ -1,4 +1,4 @@
-/** `openSmtp()` against mail servers that are slow, silent or away from some step on. */
+/** `openSmtp()` against mail servers that become slow, silent or unreachable at some step. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -11,13 +11,13 @@ import { LIMITS, openSmtp, type SmtpLimits } from './smtp.ts';
 const mail: Mail = { to: 'ada@example.org', subject: 'Hello', paragraphs: ['Hello Ada,'], footer: 'Trivet' };
 
 interface Script {
-  /** Replies to a command or to the dot that ends the content; no reply where it gives none. */
+  /** The replies to a command or to the dot that ends the content; no reply if it returns none. */
   readonly reply: (line: string) => string | undefined;
 }
 
 const KIND: Readonly<Record<string, string>> = { DATA: '354 Go on', QUIT: '221 Bye' };
 
-/** A server that takes every mail, but for what the script says of one line. */
+/** A server that accepts every mail, except as the script says for one line. */
 async function startServer(t: TestContext, { reply }: Script) {
   const content = Promise.withResolvers<Socket>();
   const server = createServer((socket) => {
@@ -59,7 +59,7 @@ test('openSmtp() waits for the reply to the content longer than for all before i
   const untilSentMs = 300;
   const sending = openTestSmtp(slow.port, { untilSentMs }).send(mail, 'one');
   const socket = await slow.content;
-  // This one begins later, so that the limit of the first has passed as well when it fails.
+  // This attempt begins later, so that the limit of the first has passed too when it fails.
   await assert.rejects(openTestSmtp(silent.port, { untilSentMs }).send(mail, 'two'), {
     message: /did not take the mail within 0\.3 s/,
     details: { isFinal: false },

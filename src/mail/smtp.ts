@@ -1,4 +1,4 @@
-/** Sends a mail by SMTP: with TLS, STARTTLS or neither, within time limits; says which refusals are final. */
+/** Sends a mail by SMTP: with TLS, STARTTLS or neither, within time limits; reports which refusals are final. */
 import type { Readable } from 'node:stream';
 import type { Config } from '../config/config.ts';
 import { readCertificates } from '../encryption/certificates.ts';
@@ -10,7 +10,7 @@ export type MailConfig = Config['mail'];
 
 export interface Smtp {
   /**
-   * Resolves when the server has taken the mail. Throws `unavailable`, with `isFinal` in its details if no other attempt can help.
+   * Resolves when the server has accepted the mail. Throws `unavailable`, with `isFinal` in its details if a retry is useless.
    * After the signal it ends within `LIMITS.stopMs`.
    */
   send(mail: Mail, id: string, signal?: AbortSignal): Promise<void>;
@@ -21,20 +21,20 @@ export interface Smtp {
 export interface SmtpLimits {
   /** From the connection until the content has been sent. */
   readonly untilSentMs: number;
-  /** From then until the reply. A client that gives up sooner sends copies of what a slow server has taken. */
+  /** From then until the reply. A client that gives up sooner sends copies of mails that a slow server has accepted. */
   readonly replyMs: number;
-  /** How long an attempt may go on when the process stops. */
+  /** How long an attempt may continue when the process stops. */
   readonly stopMs: number;
 }
 
-/** The reply: RFC 5321 §4.5.3.2.6. */
+/** The time limits in milliseconds; that of the reply follows RFC 5321 §4.5.3.2.6. */
 export const LIMITS: SmtpLimits = { untilSentMs: 120_000, replyMs: 600_000, stopMs: 5000 };
 
 const CONNECT_MS = 10_000;
 /** How long `check` waits for each reply. */
 const SILENCE_MS = 20_000;
 
-/** Undefined: no server is set, mail is off. Throws `invalid` when the file of authorities cannot be used. */
+/** Returns undefined if no server is configured (mail is off). Throws `invalid` when the file of authorities cannot be used. */
 export function openSmtp(config: MailConfig, limits = LIMITS): Smtp | undefined {
   if (!isMailOn(config)) return undefined;
   const { host, from } = config;
@@ -42,9 +42,9 @@ export function openSmtp(config: MailConfig, limits = LIMITS): Smtp | undefined 
   const domain = /@([^\s>]+)>?$/.exec(from)?.[1] ?? 'localhost';
   return {
     async send(mail, id, stop) {
-      // An object is one recipient, whatever is in it; a text with commas would be several.
+      // An object is always one recipient; a text with commas would be several.
       const to = { name: '', address: mail.to };
-      // The id stays the same at every attempt, so that a mail system can know a second copy.
+      // The id stays the same at every attempt, so that a mail system can recognize a second copy.
       const envelope = { from, to, subject: mail.subject, messageId: `<${id}@${domain}>` };
       const headers = { 'Auto-Submitted': 'auto-generated' };
       const message = { ...envelope, ...(await renderMail(mail)), headers };
@@ -92,7 +92,7 @@ function limitAttempt({ untilSentMs, replyMs, stopMs }: SmtpLimits, stop?: Abort
   };
 }
 
-/** Calls back when the client has read all of a message, which it does to send it. */
+/** Calls back when the client has read the whole message to send it. */
 function onceRead(message: ReadableMessage, callback: () => void): void {
   const create = message.createReadStream.bind(message);
   message.createReadStream = (options) => create(options).once('end', callback);
@@ -102,7 +102,7 @@ interface ReadableMessage {
   createReadStream(options?: object): Readable;
 }
 
-/** The client is loaded with the first mail: it is a tenth of what a program without mail would load when it starts. */
+/** The client is loaded with the first mail: it is a tenth of all code that a program without mail loads when it starts. */
 async function openTransport(options: ReturnType<typeof toOptions> & { readonly socketTimeout: number }) {
   return (await import('nodemailer')).createTransport(options);
 }
@@ -117,7 +117,7 @@ function toOptions({ port, security, user, password, caFile }: MailConfig, host:
     ignoreTLS: security === 'none',
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
-    // The content of a mail is never read from a file or an address.
+    // The content of a mail is never read from a file or a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),

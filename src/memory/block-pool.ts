@@ -1,10 +1,10 @@
-/** Reuses blocks of memory outside the heap, and limits how many bytes idle ones have. */
+/** Reuses blocks of memory outside the heap, and limits the bytes of idle blocks. */
 import { freeMemory } from './free-memory.ts';
 
 /** The most bytes that idle blocks may have together. */
 const MAX_IDLE_BYTES = 16_777_216;
 const MIN_BYTES = 512;
-/** Added to a power of two, so that a message of that size fits with its header. */
+/** Added to a power of two, so that a message of such a size fits with its header. */
 const HEAD_BYTES = 64;
 
 /** The size of the block that holds this many bytes. */
@@ -13,11 +13,11 @@ export function blockBytesFor(bytes: number): number {
 }
 
 /**
- * Blocks for the bytes of requests. A block is memory outside the heap: when 64 MB of such garbage have gathered, the whole
- * heap is marked, which stops the event loop for milliseconds. So blocks are used again.
+ * Blocks for the bytes of requests. A block is memory outside the heap: at 64 MB of such garbage V8 marks the whole heap, which
+ * stops the event loop for milliseconds. So blocks are reused.
  */
 export class BlockPool {
-  /** The shelves by the size of their blocks. */
+  /** The idle blocks by their size. */
   readonly #shelves = new Map<number, Shelf>();
   #idleBytes = 0;
   #takes = 0;
@@ -62,7 +62,7 @@ export class BlockPool {
     return shelf;
   }
 
-  /** Blocks of a size that is not asked for any more would keep out all others for good. Returns false without such a block. */
+  /** Drops a block of the size that was requested longest ago, as unused sizes would keep out others. False without such a block. */
   #dropOlderThan({ lastTake }: Shelf): boolean {
     let oldest: Shelf | undefined;
     for (const shelf of this.#shelves.values())
@@ -77,6 +77,6 @@ export class BlockPool {
 interface Shelf {
   readonly size: number;
   readonly idle: Buffer[];
-  /** Which take of the pool was the last of this size. */
+  /** The number of the pool's last take of this size. */
   lastTake: number;
 }

@@ -1,20 +1,20 @@
-/** Collects bytes that wait for the rest of their message in a block of their own, so that they keep no whole read alive. */
+/** Collects bytes that wait for the rest of their message in a separate block, so that they keep no whole read alive. */
 import type { BlockPool } from './block-pool.ts';
 
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Bytes that wait for the rest of their message, copied into a block of their own: a slice of a read would keep the whole read
- * alive, and each slice has an overhead of more than a hundred bytes.
+ * Bytes that wait for the rest of their message, copied into a separate block: a slice of a read would keep the whole read alive,
+ * and each slice has an overhead of more than a hundred bytes.
  */
 export class ByteQueue {
   readonly #pool: BlockPool;
   #block: Buffer = NOTHING;
   #start = 0;
   #end = 0;
-  /** Bytes of the block were handed out; their user says when they are free. */
+  /** Bytes of the block are in use until `recycle` is called. */
   #isHandedOut = false;
-  /** The block of the last bytes that were handed out, when it has been left since. */
+  /** The block of the bytes that are in use, when the queue has moved to another block since. */
   #takenBlock: Buffer | undefined;
 
   constructor(pool: BlockPool) {
@@ -66,13 +66,13 @@ export class ByteQueue {
     if (this.#start === this.#end) this.clear();
   }
 
-  /** Drops what was not taken. */
+  /** Drops the bytes that were not taken. */
   clear(): void {
     if (!this.#isHandedOut) this.#pool.giveBack(this.#block);
     this.#forgetBlock();
   }
 
-  /** Must be called when none of the bytes that were taken is used any more. */
+  /** Must be called when the taken bytes are no longer used. */
   recycle(): void {
     if (this.#takenBlock !== undefined) this.#pool.giveBack(this.#takenBlock);
     this.#takenBlock = undefined;
@@ -86,7 +86,7 @@ export class ByteQueue {
     this.#isHandedOut = false;
   }
 
-  /** Into a new block, unless there is room before the first byte that nothing uses. */
+  /** Makes room: moves the bytes to the start of the block if no one uses the bytes there, otherwise into a new block. */
   #grow(more: number): void {
     const { length } = this;
     if (!this.#isHandedOut && length + more <= this.#block.length) {

@@ -4,7 +4,7 @@ import { freeMemory, hasOwnMemory } from './free-memory.ts';
 import { openCollector } from './garbage.ts';
 
 test('freeMemory() frees what a buffer has for itself, without a collection', () => {
-  // What others free meanwhile would count. A second collection waits for what the first frees in another thread.
+  // Memory that other code frees meanwhile would count. A second collection waits for the memory that the first frees in another thread.
   const { collectAll } = openCollector();
   for (let round = 0; round < 2; round++) collectAll();
   const before = process.memoryUsage().arrayBuffers;

@@ -1,4 +1,4 @@
-/** What sockets read does not bring about collections of the whole heap. */
+/** Reads of sockets do not trigger collections of the whole heap. */
 import assert from 'node:assert/strict';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { type CountGarbage, createGarbageCounter, openCollector } from './garbag
 
 const MEBIBYTE = 1_048_576;
 
-// A thread of V8 frees the reads that a collection found dead. Where it has no core, they count until it has one.
+// A thread of V8 frees the reads that a collection found dead. Until it gets a core, they still count.
 setFlagsFromString('--no-concurrent-array-buffer-sweeping');
 
 test('the young generation is collected once in a turn, when enough bytes were counted since the last time', async () => {

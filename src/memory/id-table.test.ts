@@ -48,7 +48,7 @@ test('another entry with the same id is not deleted', () => {
 test('to look at all entries leaves no garbage', () => {
   const table = new IdTable<Entry>();
   for (let id = 1; id < 2000; id += 2) table.add({ id });
-  // Not a variable: some of the code that V8 compiles would put each new value of it on the heap.
+  // Not a variable: some of V8's compiled code would put each new value of it on the heap.
   const sum = new Int32Array(1);
   const add = ({ id }: Entry): void => {
     sum[0] = (sum[0] ?? 0) + id;
@@ -63,7 +63,7 @@ test('to look at all entries leaves no garbage', () => {
   // V8 puts the code that it compiles in the background on the same heap, so some samples have more than the visits left.
   const samples = Array.from({ length: 10 }, measureBytes);
   assert.equal(sum[0], 1000 * 1_000_000);
-  // A result of 32 bytes for each entry would be 3 MB in each sample.
+  // Garbage of 32 bytes for each entry would be 3 MB in each sample.
   assert.ok(Math.min(...samples) < 500_000, `${samples.join(', ')} bytes`);
 });
 
@@ -81,7 +81,7 @@ test('a table that had many entries shrinks when it has few', () => {
     for (const entry of entries.slice(1).reverse()) table.delete(entry);
     return table;
   });
-  // As many slots as the entries needed would be 16 KB in each table.
+  // Slots for all former entries would be 16 KB in each table.
   const bytes = measureBytes() - before;
   assert.ok(tables.every((table) => table.list().length === 1));
   assert.ok(bytes < 800_000, `${bytes} bytes`);

@@ -1,7 +1,7 @@
 /** Stores the calls or streams of a connection by id in a hash table that puts no garbage into the old generation of the heap. */
 
 const FIRST_SLOTS = 16;
-/** A table with more slots than this shrinks when few of them are used: to look at all entries passes all slots. */
+/** A table with more slots than this shrinks when few of them are used: an iteration visits all slots. */
 const MAX_FREE_SLOTS = 256;
 /** The least share of the slots of such a table that entries use. A table that grows fills a quarter of them, so it does not shrink at once. */
 const MIN_USED_SHARE = 1 / 8;
@@ -11,12 +11,12 @@ export interface WithId {
 }
 
 /**
- * Entries by their id, for a table that changes with each call. A `Map` does not suit that: when it grows, shrinks or is
- * cleared, V8 links its old memory to the new, for iterators that are under way. Once one link of that chain is in the old
+ * Entries by their id, for a table that changes with each call. A `Map` does not suit this: when it grows, shrinks or is
+ * cleared, V8 links its old memory to the new, for running iterators. Once one link of that chain is in the old
  * generation, all later links and their contents stay in memory until the whole heap is collected, which then happens more often.
  *
  * Open addressing with linear probing. The ids of one connection follow each other, so nearly every entry is in the slot of
- * its id; at worst a search passes all entries.
+ * its id; at worst a search visits all entries.
  */
 export class IdTable<T extends WithId> {
   #slots = createSlots<T>(FIRST_SLOTS);
@@ -48,7 +48,7 @@ export class IdTable<T extends WithId> {
     return true;
   }
 
-  /** In no order, and without garbage, which a generator would leave for each entry. The table must not change meanwhile. */
+  /** Visits all entries in no order, without the garbage that a generator would leave for each. The table must not change meanwhile. */
   visit(see: (entry: T) => void): void {
     for (let slot = 0; slot < this.#slots.length; slot++) {
       const entry = this.#slots[slot];
@@ -81,7 +81,7 @@ export class IdTable<T extends WithId> {
     return slot;
   }
 
-  /** Moves entries behind the slot into the gap, where a search would end before it finds them. */
+  /** Moves later entries into the gap at the slot: a search would end at the gap before it finds them. */
   #closeGap(slot: number): void {
     const slots = this.#slots;
     const mask = slots.length - 1;

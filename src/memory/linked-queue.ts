@@ -7,8 +7,8 @@ export interface Linked<T> {
 }
 
 /**
- * Entries in the order in which they came. Any of them may leave, without a search. A `Set` keeps entries in memory after they
- * left (`id-table.ts`); an entry that left this queue points to no other entry, and no entry points to it.
+ * Entries in the order in which they came. Any entry can be removed without a search. A `Set` keeps removed entries in memory
+ * (see `id-table.ts`); a removed entry of this queue points to no other entry, and no entry points to it.
  */
 export class LinkedQueue<T extends Linked<T>> {
   #first: T | undefined;

@@ -181,7 +181,7 @@ forEachEngine('the end of a trouble that notices by mail alone began is not publ
   await insertTestHook(store, { id: 1, url: 'https://ci.example.org/', ownerId: ada.id });
   await store.write(failSql, [1, ada.id, world.nowMs() - 10 * MINUTE_MS]);
   await look();
-  // As the upgrade of a release with one record for both ways leaves it.
+  // The state after the upgrade of a release with one record for both channels.
   const copy = 'INSERT INTO published_notices (cause, state, sent_at_ms) SELECT cause, state, sent_at_ms FROM notices';
   await store.write(statement('test-copy-notices', copy), []);
   world.moveMs(10 * MINUTE_MS);
@@ -205,7 +205,7 @@ forEachEngine('a process without a repository for notices leaves the records of 
   await insertTestHook(store, { id: 1, url: 'https://ci.example.org/', ownerId: ada.id });
   await store.write(failSql, [1, ada.id, world.nowMs() - 10 * MINUTE_MS]);
   await look(store, publish);
-  // The one of the old settings, which has run for long, and the one of the new settings, which has just started.
+  // The process with the old settings, which has run for long, and the one with the new settings, which has just started.
   await look(store);
   world.moveMs(61 * MINUTE_MS);
   await look(store, undefined, { isSettled: false });

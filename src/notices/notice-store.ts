@@ -30,8 +30,8 @@ interface Statements {
 
 function createStatements(table: string, times: string): Statements {
   return {
-    // The second of two processes waits for the row and then finds the state recorded. Each state has an hour of its own: the end
-    // of a trouble does not wait for the hour of its beginning. A time in the future was written by a wrong clock.
+    // The second of two processes waits for the row and then finds the state recorded. Each state has its own limit of an hour: that of
+    // a beginning does not delay the end of the trouble. A time in the future was written with a wrong clock.
     // The same state is another trouble if it began after $5. With $6 = 1, a trouble whose end was recorded meanwhile does not count.
     record: statement(
       nameStatement('record', table),
@@ -50,7 +50,7 @@ function createStatements(table: string, times: string): Statements {
       nameStatement('open', table),
       `SELECT cause FROM ${table} WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
     ),
-    // A row is kept until another notice about the same cause may be sent.
+    // A row is kept until the next notice about the same cause is allowed.
     forgetFine: statement(
       nameStatement('forget-fine', table),
       `DELETE FROM ${table} WHERE state = 'fine' AND sent_at_ms <= $1`,
@@ -78,7 +78,7 @@ export interface LastNotice {
   /** The state that was sent last. */
   readonly state: string;
   readonly sentAtMs: number;
-  /** The state that was asked for was sent last at this time. */
+  /** When the requested state was sent last. */
   readonly sameStateAtMs: number | undefined;
 }
 
@@ -104,10 +104,10 @@ export function isDue(
   return sameStateAtMs <= moment.quietUntilMs || sameStateAtMs > moment.nowMs;
 }
 
-/** Another process whose clock is ahead by less may have recorded the beginning of what was sent since. */
+/** The tolerated clock difference: a process whose clock is ahead may have recorded when the trouble of a sent notice began. */
 const CLOCK_SKEW_MS = 2000;
 
-/** A last notice that was sent before this was about an earlier trouble. A beginning in the future was recorded by a wrong clock. */
+/** A notice that was sent before this time was about an earlier trouble. A beginning in the future was recorded with a wrong clock. */
 function findBeginning({ sinceMs = 0, nowMs }: Pick<NoticeRecord, 'sinceMs' | 'nowMs'>): number {
   return sinceMs > nowMs ? 0 : sinceMs - CLOCK_SKEW_MS;
 }
@@ -116,15 +116,15 @@ export interface NoticeRecord {
   readonly channel: ChannelName;
   readonly cause: string;
   readonly state: string;
-  /** The state began at this time. */
+  /** When the state began. */
   readonly sinceMs?: number | undefined;
   /**
-   * The end of a trouble of the cause was not recorded when this one was found. If it is by now, another process knows better; the
-   * next round looks again.
+   * The cause had an open trouble when this one was found. If its end has been recorded since, another process has newer facts, and the
+   * next round checks again.
    */
   readonly wasOpen?: boolean | undefined;
   readonly nowMs: number;
-  /** A time in the past: if the same state of the cause was sent later than this, it has to wait. */
+  /** If the same state of the cause was sent after this time, the notice must wait. */
   readonly quietUntilMs: number;
   /** Executed in the transaction of the record. */
   readonly statements: readonly BoundStatement[];
@@ -144,15 +144,15 @@ export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalPro
   },
 );
 
-/** The causes with this prefix whose end was not recorded. */
+/** Lists the causes with this prefix whose end was not recorded. */
 export async function listOpen(store: Store, channel: ChannelName, prefix: string): Promise<string[]> {
   const rows = await store.read(STATEMENTS[channel].listOpen, [prefix, `${prefix}\u{10ffff}`]);
   return rows.map(({ cause }) => cause);
 }
 
 /**
- * Forgets the open troubles of a channel that sends nothing now, since the end of a trouble must not be sent where its beginning was
- * not: the causes with this prefix whose notice was sent until then.
+ * Drops the open troubles of a channel that is off now, since the end of a trouble must not be sent where its beginning was not:
+ * the causes with this prefix whose notice was sent until then.
  */
 export async function forgetOpen(
   store: Store,

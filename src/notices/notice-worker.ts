@@ -1,6 +1,6 @@
 /**
- * Looks for troubles, and sends each notice by mail and as an event at most once. Every process does so; records in the store
- * keep a notice from being sent twice.
+ * Finds troubles, and sends each notice by mail and as an event at most once. Every process does this; records in the store
+ * prevent duplicates.
  */
 import type { BoundStatement, Store } from '../database/store.ts';
 import { isFailure } from '../errors.ts';
@@ -46,8 +46,8 @@ const QUIET_MS = 3_600_000;
  */
 const MAX_OF_AUDIENCE = 10;
 /**
- * After the start of this process, another with another `NOTICE_REPOSITORY` may still run beside it for this long. Its records of
- * notices are left as they are.
+ * For this long after the start of this process, a process with another `NOTICE_REPOSITORY` may still run beside it, and its
+ * records of notices are not touched.
  */
 const SETTLE_MS = 600_000;
 
@@ -74,7 +74,7 @@ export async function notifyOfTroubles(
   };
   for (const source of sources) {
     if (signal.aborted) return;
-    // A source that fails must not hold back the notices of other sources.
+    // A failed source must not hold back the notices of other sources.
     await notify(source).catch((err: unknown) =>
       log.error({ err, source: source.prefix }, 'Cannot look for what needs attention'),
     );
@@ -104,7 +104,7 @@ async function notifyOfSource(
   channels: readonly Channel[],
   source: NoticeSource,
 ): Promise<void> {
-  // Read before the sources, so that a trouble which begins in between does not look as if it were over.
+  // Read before the sources, so that a trouble that begins in between does not appear to be over.
   const open = await Promise.all(channels.map(({ name }) => listOpen(store, name, source.prefix)));
   const troubles = await source.listTroubles(world.nowMs());
   const still = new Set(troubles.map(({ cause }) => cause));
@@ -125,7 +125,7 @@ async function notifyOfSource(
 }
 
 interface Records extends Pick<NoticeDependencies, 'store' | 'world'> {
-  /** False when this round has no place for another notice of the audience. */
+  /** Returns false when this round has reached its limit of notices for the audience. */
   readonly takePlace: (audience: Audience) => boolean;
 }
 
@@ -160,7 +160,7 @@ async function sendNotice(
   const moment = { state, sinceMs, wasOpen, nowMs, quietUntilMs: nowMs - QUIET_MS };
   const last = await findLastNotice(store, name, { cause, state });
   if (!isDue(last, moment) || !takePlace(audience)) return;
-  // It only makes keys differ: the time of the notice before, or the hour of a first one, which is the same in all processes.
+  // A value that makes keys differ and is the same in all processes: the time of the previous notice, or the hour of a first one.
   const since = last?.sentAtMs ?? Math.floor(nowMs / QUIET_MS);
   // Published before it is recorded: after a crash in between, it is published again under the same idempotency key.
   const statements = await send(notice, `${cause} ${state} ${since}`);

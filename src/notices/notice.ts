@@ -9,7 +9,7 @@ export interface Notice {
   readonly cause: string;
   /** The state of the cause. Another state is another notice, and each state is sent at most once an hour. */
   readonly state: string;
-  /** The state began at this time, if that is known. One that began after its last notice is another trouble, with a notice of its own. */
+  /** When the state began, if known. A state that began after its last notice is another trouble, with a separate notice. */
   readonly sinceMs?: number | undefined;
   readonly audience: Audience;
   /** The text in the language of a reader. */
@@ -42,8 +42,8 @@ export interface NoticeSource {
   /** All troubles now. */
   readonly listTroubles: (nowMs: number) => Promise<readonly Notice[]>;
   /**
-   * The notice that a trouble is over. `not yet`: it is unknown whether it is over. Undefined for no notice, for example if its
-   * subject was deleted.
+   * Returns the notice that a trouble is over; `not yet` if it may still last; undefined for no notice, for example if its subject
+   * was deleted.
    */
   readonly findRecovery: (cause: string, nowMs: number) => Promise<Notice | 'not yet' | undefined>;
 }

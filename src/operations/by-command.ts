@@ -6,14 +6,14 @@ import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { readUserEnvironment } from '../config/config.ts';
 
-/** Linux gives this user id to a process that no login began: one of a container, or of a service. */
+/** The login user id that Linux gives a process without a login, as in a container or a service. */
 const NO_LOGIN = '4294967295';
 const { sudoUser } = readUserEnvironment();
 const loginUser = readLoginUser();
 
 /**
  * Details of an event of the audit log. Commands often run as the account of the service: `login_user` is the account that signed
- * in to the machine, and `sudo_user` what sudo says of it, which the person could change.
+ * in to the machine, and `sudo_user` is the account that sudo reports, which the person could change.
  */
 export const BY_COMMAND: Readonly<Record<string, string>> = {
   by: 'command line',
@@ -27,12 +27,12 @@ function readSystemUser(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a number that no account has.
+    // A container may run under a user id that has no account.
     return String(process.getuid?.());
   }
 }
 
-/** The kernel keeps it across su and sudo. Undefined where it does not, or where no login is known. */
+/** The kernel keeps the login user id across su and sudo. Undefined where it does not, or where no login is known. */
 function readLoginUser(): string | undefined {
   const uid = readIfThere('/proc/self/loginuid')?.trim();
   if (uid === undefined || uid === '' || uid === NO_LOGIN) return undefined;

@@ -11,7 +11,7 @@ export interface Operator {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Does the same work as behind the API, in this process. */
+/** Does the same work as the API, in this process. */
 export async function callOnStore<O extends AnyOperation>(
   implementations: readonly Implementation[],
   operation: O,

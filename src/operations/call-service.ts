@@ -1,4 +1,4 @@
-/** Calls an operation of a running service over HTTP, and words its refusals for the command line. */
+/** Calls an operation of a running service over HTTP, and formats its refusals for the command line. */
 import { Failure, type FailureCode } from '../errors.ts';
 import type { World } from '../world.ts';
 import { type AnyOperation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
@@ -16,14 +16,14 @@ export interface ServiceCall {
 }
 
 const TIMEOUT_MS = 60_000;
-/** A file is read in a process of its own, for up to five minutes. `fetch` waits no longer for an answer to begin. */
+/** The time limit of a call: the service reads a file in a separate process for up to five minutes, the longest that `fetch` waits too. */
 const LONG_TIMEOUT_MS = 300_000;
 
 export function callService(service: Service, call: ServiceCall): Promise<unknown> {
   return callWithin(findTimeoutMs(call.operation), service, call);
 }
 
-/** Exported for its test. The limit is that of the wait for the answer. */
+/** Exported for its test. `timeoutMs` is how long it waits for the answer. */
 export async function callWithin(timeoutMs: number, service: Service, call: ServiceCall): Promise<unknown> {
   const { operation } = call;
   const response = await ask(timeoutMs, service, call);
@@ -49,7 +49,7 @@ export async function readServiceTimeMs(url: string, { nowMs }: Pick<World, 'now
   return Number.isNaN(timeMs) ? nowMs() : timeMs;
 }
 
-/** An answer that is no JSON is not of this program; any other failure is one of the connection. */
+/** An answer that is not JSON is not from this program; any other failure is one of the connection. */
 export async function readJsonAnswer(url: string, response: Response): Promise<unknown> {
   return await response.json().catch((error: unknown) => {
     throw refuseAnswer(url, error);
@@ -61,7 +61,7 @@ export function refuseAnswer(url: string, error: unknown): Failure {
   return error instanceof SyntaxError ? refuseOtherService(url) : refuseUnreachable(url, error);
 }
 
-/** Returns the refusal of an address that answers, but not as this program does. */
+/** Returns the refusal for an address at which another program answers. */
 export function refuseOtherService(url: string): Failure {
   return new Failure('unavailable', `${url} answered something else than a Trivet service: check the address`);
 }
@@ -99,7 +99,7 @@ function findTimeoutMs({ takesFileOf, takesLong }: AnyOperation): number {
   return takesFileOf === undefined && takesLong === undefined ? TIMEOUT_MS : LONG_TIMEOUT_MS;
 }
 
-/** Our own limit, or that of `fetch`. */
+/** Whether our time limit or that of `fetch` was exceeded. */
 function isTimeout(error: unknown): boolean {
   return (error as Error).name === 'TimeoutError' || readCode((error as Error).cause) === 'UND_ERR_HEADERS_TIMEOUT';
 }
@@ -121,7 +121,7 @@ export function refuseUnreachable(url: string, error: unknown): Failure {
   return new Failure('unavailable', `Cannot reach ${url}: ${explainTls(code, reason) ?? reason}`);
 }
 
-/** Explains a failure of TLS in place of OpenSSL and Node; undefined for other reasons. */
+/** Explains a failure of TLS more clearly than OpenSSL and Node; undefined for other reasons. */
 function explainTls(code: string, reason: string): string | undefined {
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
     return 'it does not speak https at this port';
@@ -129,7 +129,7 @@ function explainTls(code: string, reason: string): string | undefined {
   return UNTRUSTED.has(code) ? `${problem}${TRUST_ADVICE}` : undefined;
 }
 
-/** Codes of OpenSSL for a certificate that no authority known here has signed. */
+/** OpenSSL's codes for a certificate that no trusted authority has signed. */
 const UNTRUSTED: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -155,7 +155,7 @@ async function readRefusal({ url }: Service, response: Response): Promise<Failur
   return new Failure(code, reason);
 }
 
-/** Something between here and the service may answer in its own words. */
+/** A proxy in between may answer in another format. */
 async function readProblem(response: Response): Promise<Problem> {
   try {
     return (await response.json()) as Problem;

@@ -13,9 +13,9 @@ const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
 
 export interface InputParts {
   readonly inPath: z.ZodObject;
-  /** In the query or the body. */
+  /** The input in the query or the body. */
   readonly rest: z.ZodObject;
-  /** What is taken there: `rest`, and behind it what is ignored. */
+  /** The accepted fields there: `rest`, then those that are ignored. */
   readonly taken: z.ZodObject;
 }
 
@@ -46,7 +46,7 @@ export function describeRequest(operation: AnyOperation, { inPath: params, rest,
   return { params, body: { required, content: { 'application/json': { schema: taken } } } };
 }
 
-/** Reads the input of a request, and bounds the nesting of a body. To be called behind the check of the caller. */
+/** Reads the input of a request, and limits the nesting of a body. Must be called after the check of the caller. */
 export async function readInput({ req }: Context, operation: AnyOperation, parts: InputParts): Promise<object> {
   const { inPath, rest, taken } = parts;
   if (!sendsJson(operation)) {
@@ -68,13 +68,13 @@ function parseFields(target: string, fields: z.ZodObject, input: unknown): objec
   return parsed.data;
 }
 
-/** A field that comes several times is a list, which its schema refuses. */
+/** A field that occurs several times becomes a list, which its schema refuses. */
 function readQuery(req: HonoRequest): object {
   const fields = Object.entries(req.queries());
   return Object.fromEntries(fields.map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
 }
 
-/** Where the body is absent, all its fields are. */
+/** Without a body, all its fields are absent. */
 function chooseBody(type: string, text: string, body: unknown): unknown {
   if (type === '' && text === '') return {};
   if (!JSON_TYPE.test(type)) throw new HTTPException(415, { message: 'Unsupported Media Type' });
@@ -82,10 +82,10 @@ function chooseBody(type: string, text: string, body: unknown): unknown {
   return body;
 }
 
-/** The caller's token may come among the fields. */
+/** The caller's token may be among the fields. */
 const TOKEN_FIELD = 'access_token';
 
-/** Throws for a field that is not taken: a misspelt one would be ignored without a word. The refusal names those that are allowed. */
+/** Throws for an unknown field: a misspelt one would silently be ignored. The refusal names the allowed fields. */
 export function refuseUnknownFields(input: unknown, allowed: readonly string[], taken = allowed): void {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return;
   const given = Object.entries(input).filter(([, value]) => value !== undefined);

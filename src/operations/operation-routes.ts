@@ -56,7 +56,7 @@ function addRoute(
     request: describeRequest(operation, parts),
     responses: { 200: describeAnswer(operation), default: PROBLEM },
   });
-  // Not by the validators of the routes: they would parse a body a second time.
+  // Validators of the routes are not used: they would parse a body a second time.
   routes.on(method, toPattern(path), requireScope(scope), admitBody(admit), async (c) => {
     const input = await readInput(c, operation, parts);
     const file = operation.takesFileOf === undefined ? new Uint8Array() : new Uint8Array(await c.req.arrayBuffer());

@@ -1,16 +1,16 @@
-/** Counts values that come thousands of times a second in a Prometheus histogram without labels. Its owner sets the buckets. */
+/** Counts values that occur thousands of times a second in a Prometheus histogram without labels. Its owner sets the buckets. */
 import { Histogram, type HistogramConfiguration } from 'prom-client';
 
 type Configuration = HistogramConfiguration<never> & { readonly buckets: number[] };
 
 /**
- * A histogram without labels for what happens thousands of times a second. That of prom-client finds the bucket of each value by
- * the text of its bound, which takes a microsecond or two. Here a value takes a search and three additions, and the buckets are
- * described on each scrape.
+ * A histogram without labels for values that occur thousands of times a second. The histogram of prom-client finds the bucket of a
+ * value by the text of its bound, which takes a microsecond or two. Here a value takes a search and three additions, and the buckets
+ * are formatted on each scrape.
  */
 export class CallHistogram extends Histogram<never> {
   readonly #configuration: Configuration;
-  /** The values up to each bound and above the one before; at last those above all bounds. */
+  /** The number of values in each bucket; the last one is above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 

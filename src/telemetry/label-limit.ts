@@ -1,13 +1,13 @@
 /** Limits how many values a metric label may have (cardinality); further names share one value. */
 
-/** Stands for every name beyond the limit. */
+/** The label value for every name beyond the limit. */
 const OTHERS = '(others)';
 const MAX_NAMES = 256;
 
 /**
- * Names as labels of metrics: up to a limit as they are, all later ones as one. Callers may report any name, and every
- * series takes memory and is written at each scrape. For counters, whose series last: a gauge shows what is there now, and is
- * limited in each `collect()`.
+ * Names as labels of metrics: unchanged up to a limit, all later ones as one. Callers may report any name, and every series takes
+ * memory and is written at each scrape. For counters, whose series last: a gauge shows the current state, and is limited in each
+ * `collect()`.
  */
 export function createLabelLimit(): (name: string) => string {
   const known = new Set<string>();

@@ -1,4 +1,4 @@
-/** Writes structured log lines to standard error, as JSON or text. It hides no secrets: who writes a line leaves them out. */
+/** Writes structured log lines to standard error, as JSON or text. It masks no secrets: the code that logs must leave them out. */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { toReadableLine } from './readable-log.ts';
 import { UnblockedOutput } from './unblocked-output.ts';
@@ -9,7 +9,7 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 /** `auto`: text on a terminal, else JSON. */
 export type LogFormat = 'auto' | 'json' | 'text';
 
-/** JSON lines with ISO times. They go to standard error, so that standard output stays a program's own answer. */
+/** JSON lines with ISO times. They go to standard error, so that standard output has only the result of a program. */
 export function createLog(level: LogLevel, destination: DestinationStream = openLogOutput('auto')): Log {
   return pino(
     {
@@ -52,8 +52,8 @@ export interface GatheredLines extends DestinationStream {
 }
 
 /**
- * Lines of one turn of the event loop go out in one write: a system call for each would cost as much as a good part of the work
- * that they report. At the end of the process they are written too, unless it is killed in that very turn.
+ * Lines of one turn of the event loop are sent in one write: a system call for each would cost a good part of the work that the
+ * line reports. At the end of the process they are written too, unless it is killed in that turn.
  */
 export function gatherLines(destination: DestinationStream): GatheredLines {
   let lines = '';

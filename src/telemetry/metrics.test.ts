@@ -1,4 +1,4 @@
-/** One metric that cannot be read must not take the others of a scrape with it. */
+/** One metric that cannot be read must not make the others of a scrape fail. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Counter, Gauge } from 'prom-client';

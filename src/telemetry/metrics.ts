@@ -3,7 +3,7 @@ import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import { realWorld, type World } from '../world.ts';
 import type { Log } from './log.ts';
 
-/** One registry per program, handed to the parts that count something; served at `/metrics`. */
+/** The registry of the program, which is passed to all parts that count; served at `/metrics`. */
 export type Metrics = Registry;
 
 export interface MetricsOptions {
@@ -17,7 +17,7 @@ interface Guard {
   readonly log: MetricsOptions['log'];
 }
 
-/** A database that does not answer must not hold up a scrape. */
+/** How long a scrape waits for a metric: a database that does not answer must not delay it. */
 const MAX_WAIT_MS = 1000;
 
 export function createMetrics({ world = realWorld, log }: MetricsOptions = {}): Metrics {
@@ -26,7 +26,7 @@ export function createMetrics({ world = realWorld, log }: MetricsOptions = {}): 
   return registry;
 }
 
-/** A metric whose values cannot be read now keeps those of its last read, and the other metrics are served as ever. */
+/** A metric whose values cannot be read keeps those of its last read, and the other metrics are served as usual. */
 class GuardedRegistry extends Registry {
   readonly #guard: Guard;
 
@@ -41,7 +41,7 @@ class GuardedRegistry extends Registry {
   }
 }
 
-/** prom-client reads the values of a metric with the function that its configuration has. */
+/** prom-client reads the values of a metric with the function `collect` of its configuration. */
 interface Collecting {
   readonly name?: string;
   collect?: () => unknown;
@@ -63,7 +63,7 @@ function guardCollect(metric: Collecting, { world, log }: Guard): void {
     }
   };
   metric.collect = () => {
-    // Scrapes of a database that does not answer share one read.
+    // Concurrent scrapes share one read of a database that does not answer.
     reading ??= read().finally(() => {
       reading = undefined;
     });

@@ -6,7 +6,7 @@ type Style = Parameters<typeof styleText>[0];
 const STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red', fatal: 'red' };
 const LEVEL_WIDTH = 5;
 
-/** `line` is one line of JSON. What is not stays as it is. */
+/** `line` is one line of JSON. Any other text stays unchanged. */
 export function toReadableLine(line: string, isColoured: boolean): string {
   const entry = parseEntry(line);
   if (entry === undefined) return line;
@@ -56,7 +56,7 @@ function hasStack(value: unknown): value is { readonly stack: string } {
   return typeof value === 'object' && value !== null && 'stack' in value && typeof value.stack === 'string';
 }
 
-/** Text of strangers may hold sequences that a terminal obeys. */
+/** Escapes control sequences, which text of strangers may contain. */
 function escapeControls(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -1,7 +1,7 @@
-/** Reads the trace id of a caller (`traceparent`), or makes one (W3C Trace Context). */
+/** Reads the trace id of a caller (`traceparent`), or creates one (W3C Trace Context). */
 import type { World } from '../world.ts';
 
-/** The span of the caller that asked for the work. */
+/** The caller's span, which is the parent of the work. */
 export interface Caller {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
@@ -11,7 +11,7 @@ export interface Caller {
   readonly isSampled: boolean;
 }
 
-/** The caller's trace id, or a new one when it sent none that is valid. 32 lower-case hex digits. */
+/** Returns the caller's trace id, or a new one if it sent no valid one: 32 lower-case hex digits. */
 export function traceIdOf(traceparent: string | undefined, world: Pick<World, 'randomBytes'>): string {
   return readTraceparent(traceparent)?.traceId ?? Buffer.from(world.randomBytes(16)).toString('hex');
 }

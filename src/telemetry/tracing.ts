@@ -1,6 +1,6 @@
 /**
- * Sends spans of requests and calls to an OpenTelemetry collector (OTLP over HTTP) when one is configured. A span is handed over
- * when its work has ended, so that untraced work costs one comparison with `undefined`.
+ * Sends spans of requests and calls to an OpenTelemetry collector (OTLP over HTTP) when one is configured. A span is
+ * recorded when its work has ended, so that untraced work costs one comparison with `undefined`.
  */
 import type { DiagLogger, SpanContext, Tracer } from '@opentelemetry/api';
 import { describeError } from '../errors.ts';
@@ -9,15 +9,15 @@ import type { Log } from './log.ts';
 import { type Caller, readTraceparent } from './trace-id.ts';
 
 export interface EndedSpan {
-  /** The name has few values, `GET /api/v5/user` or `prediction.v1.PredictionService/Predict`; never anything a caller chose. */
+  /** The name has few values, such as `GET /api/v5/user` or `prediction.v1.PredictionService/Predict`, and no text that a caller chose. */
   readonly name: string;
-  /** The id that the log line of the same work has: 32 lower-case hex digits. */
+  /** The trace id of the log line of the same work: 32 lower-case hex digits. */
   readonly traceId: string;
-  /** The caller sent this about its own span. */
+  /** The span of the caller, if it sent one. */
   readonly traceparent: string | undefined;
   readonly endedAtMs: number;
   readonly durationMs: number;
-  /** Names of OpenTelemetry's semantic conventions. */
+  /** Attributes by their names in OpenTelemetry's semantic conventions. */
   readonly attributes: Readonly<Record<string, string | number>>;
   /** The service is at fault, not the caller. */
   readonly hasFailed: boolean;
@@ -25,24 +25,24 @@ export interface EndedSpan {
 
 export interface Tracing {
   record(span: EndedSpan): void;
-  /** Sends what is left. */
+  /** Sends the remaining spans. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface TracingConfig {
   /** The URL of the collector, without `/v1/traces`. */
   readonly endpoint: string | undefined;
-  /** `name=value` each, sent with every export. */
+  /** Headers as `name=value`, sent with every export. */
   readonly headers: readonly string[] | undefined;
   readonly serviceName: string;
-  /** Part of the traces that begin here, 0–1; a caller's own decision about its trace is followed. */
+  /** The sampled share of the traces that begin here, 0–1; a caller's decision about its trace is followed. */
   readonly sampleRatio: number;
 }
 
-/** A stop waits this long for a collector that does not answer. */
+/** How long a stop waits for a collector that does not answer. */
 const EXPORT_TIMEOUT_MS = 3000;
 
-/** Nothing without an endpoint; the libraries are loaded only with one. */
+/** Returns undefined without an endpoint; the libraries are loaded only with one. */
 export async function openTracing(config: TracingConfig, log: Log): Promise<Tracing | undefined> {
   if (config.endpoint === undefined) return undefined;
   const [api, sdk, { OTLPTraceExporter }, { resourceFromAttributes }] = await Promise.all([
@@ -82,7 +82,7 @@ export async function openTracing(config: TracingConfig, log: Log): Promise<Trac
 
 type TracingApi = typeof import('@opentelemetry/api');
 
-/** Writes a span of what has ended, as a child of the caller's. */
+/** Records the span of work that has ended, as a child of the caller's span. */
 function createRecorder(api: TracingApi, tracer: Tracer): Tracing['record'] {
   const { context, SpanKind, SpanStatusCode, trace, TraceFlags } = api;
   const toParent = (caller: Caller): SpanContext => ({
@@ -100,7 +100,7 @@ function createRecorder(api: TracingApi, tracer: Tracer): Tracing['record'] {
   };
 }
 
-/** The exporter's own words (a collector that is away, spans that were dropped) go where all others do. */
+/** The exporter's messages (a collector that is away, dropped spans) go to the log. */
 function toDiagLogger(log: Log): DiagLogger {
   const at = (level: 'error' | 'warn' | 'info' | 'debug' | 'trace') => (message: string) =>
     log[level]({ reason: maskPasswords(message) }, 'tracing');

@@ -1,4 +1,4 @@
-/** What a process says last reaches a reader that is slow, and no reader keeps the process from ending. */
+/** The last output of a process reaches a slow reader, and no reader keeps the process from ending. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 
 const LOG = new URL('./log.ts', import.meta.url).href;
-/** More than a pipe holds. */
+/** More bytes than a pipe buffers. */
 const LINES = 2000;
 
-/** A process that logs lines, writes a word to its standard output then, and ends when its input does. */
+/** A process that logs lines, then writes a word to its standard output, and ends when its input ends. */
 function startWriter(): ChildProcess {
   const program = `
     import { createLog } from '${LOG}';
@@ -27,7 +27,7 @@ test('a slow reader gets all lines of a process that ends', async () => {
   const lines: string[] = [];
   for await (const line of createInterface({ input: child.stderr! })) lines.push(line);
   assert.equal(lines.length, LINES + 1);
-  // What is being written when the process ends may come after it.
+  // A write that is under way when the process ends may arrive after it.
   assert.equal(lines.filter((line) => line.includes('the last line')).length, 1);
 });
 

@@ -1,15 +1,15 @@
 /**
- * Writes text to a file descriptor without waiting for its reader, and goes on when it cannot be written. What waits is bounded:
- * beyond it, text is dropped and counted.
+ * Writes text to a file descriptor without waiting for its reader, and ignores write errors. The waiting text is limited: beyond
+ * the limit, text is dropped and counted.
  */
 import { write, writeSync } from 'node:fs';
 
-/** What a reader has not taken, or a full disk has no room for, in bytes. */
+/** The most bytes that wait for a slow reader or a full disk. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** Of one write: only as much is in doubt at the end of the process. */
+/** The most bytes of one write: only so many are in doubt at the end of the process. */
 const MAX_WRITE_BYTES = 65_536;
 const RETRY_MS = 20;
-/** At the end of the process, for a reader that is slow. */
+/** How long the end of the process waits for a slow reader. */
 const END_MS = 3000;
 const NOTHING = Buffer.alloc(0);
 
@@ -24,15 +24,15 @@ export class UnblockedOutput {
   /** What comes after `#rest`. */
   #texts: string[] = [];
   #waitingBytes = 0;
-  /** Is written, or tried again. */
+  /** The text that is being written or retried. */
   #rest: Buffer = NOTHING;
-  /** A write is under way, or will be tried again: no other begins. */
+  /** A write is under way or will be retried: no other begins. */
   #isBusy = false;
-  /** Bytes of the write under way, which may go out after the end of this process. */
+  /** Bytes of the write under way, which may be sent after the end of this process. */
   #begunBytes = 0;
   #begunMs = 0;
   #dropped = 0;
-  /** Its reader has closed it. */
+  /** The reader has closed the descriptor. */
   #isClosed = false;
 
   constructor(options: UnblockedOutputOptions) {
@@ -51,7 +51,7 @@ export class UnblockedOutput {
     if (!this.#isBusy) this.#writeNext();
   }
 
-  /** Writes what waits and what `addLast` writes, in this turn: for the end of the process. Waits for a slow reader, but not for long. */
+  /** Writes the waiting text and that of `addLast` synchronously, at the end of the process. Waits briefly for a slow reader. */
   end(addLast: () => void): void {
     this.#isBusy = true;
     addLast();
@@ -100,7 +100,7 @@ export class UnblockedOutput {
     this.#waitingBytes = Math.max(0, this.#waitingBytes - written);
   }
 
-  /** The reader may be slow, or the disk full. One that has closed is gone, with all that waits for it. */
+  /** Handles a write error: retries for a slow reader or a full disk; if the reader has closed, drops the waiting text. */
   #mayRetry({ code }: NodeJS.ErrnoException): boolean {
     this.#isClosed = code === 'EPIPE' || code === 'EBADF';
     if (!this.#isClosed) return true;
@@ -110,7 +110,7 @@ export class UnblockedOutput {
   }
 }
 
-/** Stops the thread, which has no event loop any more. */
+/** Blocks the thread, whose event loop has ended. */
 function sleepNow(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

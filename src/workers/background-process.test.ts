@@ -91,7 +91,7 @@ test('an idle background process does not keep its parent alive', async () => {
   assert.deepEqual(await once(started.owner, 'exit'), [0, null]);
 });
 
-/** A program that asks a background process of its own once, prints the number of that one, and then does something else. */
+/** A program that sends one order to its background process, prints the process id of that process, and then does other work. */
 function startOwner(then: string) {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
   const program = join(folder, 'owner.mjs');

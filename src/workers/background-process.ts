@@ -1,7 +1,7 @@
 /**
- * Runs long computations in a child process of low priority, with a time limit for each. A thread of this process would at times
- * wait for the processor while it holds a lock that all threads share (on the memory map above all), and the serving thread
- * would wait too.
+ * Runs long computations in a child process of low priority, with a time limit for each. A thread of this process would sometimes
+ * wait for the processor while it holds a lock that all threads share (above all on the memory map), and the serving thread would
+ * wait too.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -9,19 +9,19 @@ import { setPriority } from 'node:os';
 import { Failure } from '../errors.ts';
 
 export interface BackgroundProcess {
-  /** Starts it. Call it while this process is small: a fork copies its memory map and blocks for as long. */
+  /** Starts the process. Call it while this process is small: a fork copies its memory map, and blocks meanwhile. */
   start(): void;
   /**
-   * Resolves with the answer of the handler that the process gave to `answerOrders`; order and answer must be cloneable. One
+   * Resolves with the answer of the handler that the child passed to `answerOrders`; order and answer must be cloneable. One
    * order at a time. Starts the process unless it runs, and ends it when the signal is aborted.
    */
   ask<Order extends object, Answer>(order: Order, signal: AbortSignal): Promise<Answer>;
   stop(): void;
 }
 
-/** A tenth of a contended processor: enough to finish at last, and the serving process takes it back at once. */
+/** The niceness, which gives a tenth of a contended processor: enough to finish, and the serving process takes it back at once. */
 const NICENESS = 10;
-/** Enough of its last standard error to show why it ended. */
+/** How many characters of its standard error are kept: enough to show why it ended. */
 const KEPT_WORDS = 2000;
 
 type Outcome = { readonly answer: unknown } | { readonly error: unknown };
@@ -74,13 +74,13 @@ export interface AskLimit {
   readonly maxMs: number;
   /** The message of the refusal. */
   readonly describe: (seconds: number) => string;
-  /** The refusal is about this field. */
+  /** The field that the refusal is about. */
   readonly field?: string;
-  /** Ends the order earlier. */
+  /** Aborts the order. */
   readonly signal?: AbortSignal;
 }
 
-/** Asks, and ends a process that has not answered in time; then throws `deadline`. */
+/** Sends the order, and ends a process that has not answered in time; then throws `deadline`. */
 export async function askWithin<Order extends object, Answer>(
   background: BackgroundProcess,
   order: Order,
@@ -97,7 +97,7 @@ export async function askWithin<Order extends object, Answer>(
 }
 
 function startChild(module: URL): Running {
-  // Not this process's standard error: a child that outlives it for a moment must not hold it open.
+  // A pipe, not this process's standard error: a child that outlives it for a moment must not hold that open.
   const child = fork(module, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
   const started: Running = { child, stderr: child.stderr as Socket, lastWords: '' };
   started.stderr.setEncoding('utf8').on('data', (words: string) => {
@@ -133,7 +133,7 @@ function letExit({ child, stderr }: Running): void {
 
 /** The child's side: answers one request after the other, and ends with its parent. */
 export function answerOrders<Order, Answer>(answer: (order: Order) => Promise<Answer>): void {
-  // A terminal sends them to all its processes at once; the process that started this one decides when it stops.
+  // A terminal sends signals to all its processes at once; the parent decides when this process stops.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
   process.once('disconnect', () => process.exit());
   process.on('message', (order) => {

@@ -1,4 +1,4 @@
-/** Runs a repeated task normally in one process at a time, by a lease in the store. After a lost lease two may overlap: a round must be safe to run twice. */
+/** Runs a repeated task in one process at a time, by a lease. After a lost lease two rounds may overlap: they must be idempotent. */
 import { runUnderLease } from '../database/leases.ts';
 import type { Store } from '../database/store.ts';
 import { createRoundWorker, type RoundWork } from './round-worker.ts';

@@ -40,7 +40,7 @@ test('rounds follow each other, never two at once, until the worker is stopped',
   await third;
   await work.stop();
   const last = rounds;
-  // That no round follows has no event.
+  // No event shows that no round follows.
   await realWorld.sleep(5);
   assert.equal(rounds, last);
 });

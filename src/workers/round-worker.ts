@@ -1,4 +1,4 @@
-/** Repeats one task with a rest between the rounds, until it is stopped; a round that throws is reported. */
+/** Repeats a task with a pause between the rounds, until it is stopped; a round that throws is logged. */
 import { describeError, isFailure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
@@ -10,8 +10,8 @@ export interface RoundWork {
   readonly world: World;
   readonly log: Log;
   /**
-   * Ends soon after the signal. A round that throws is logged, and the next one follows as usual. Rounds that fail one after the other
-   * with `unavailable`, as when the database is away, are logged once, and the recovery is logged once.
+   * Ends soon after the signal. A round that throws is logged, and the next one follows as usual. Consecutive rounds that fail with
+   * `unavailable`, as when the database is away, are logged once, and so is the recovery.
    */
   readonly round: (signal: AbortSignal) => Promise<unknown>;
 }

@@ -11,7 +11,7 @@ export interface SweepFailuresDependencies {
   readonly metrics: Metrics;
 }
 
-/** `kinds`: all kinds that this sweeper sweeps, so that each series exists before its first failure. */
+/** `kinds`: all kinds of this sweeper, so that each series exists before its first failure. */
 export function createSweepFailures(
   { log, metrics }: SweepFailuresDependencies,
   sweeper: string,
@@ -34,7 +34,7 @@ function createCounter(metrics: Metrics): Counter {
   });
 }
 
-/** The counter that another sweeper has registered. */
+/** Returns the counter if another sweeper has registered it. */
 function findCounter(metrics: Metrics): Counter | undefined {
   return metrics.getSingleMetric(NAME) as Counter | undefined;
 }

@@ -1,4 +1,4 @@
-/** Acts as a small gateway in the demo: asks over gRPC how long each candidate server would take. */
+/** Acts as a small gateway in the demo: requests predictions for each candidate server over gRPC. */
 import { fileURLToPath } from 'node:url';
 import { Client, credentials } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader';

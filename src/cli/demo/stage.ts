@@ -12,25 +12,25 @@ export interface Stage {
   readonly httpUrl: string;
   readonly grpcAddress: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Aborted when the demonstration is to stop; the commands that run end then. */
+  /** Aborted to stop the demonstration; running commands then end. */
   readonly signal: AbortSignal;
 }
 
 const TRIVET = fileURLToPath(new URL('../trivet.ts', import.meta.url));
-/** A package below node_modules is started with a loader for its types; its children need it too. */
+/** A package below node_modules is started with a loader that strips types; its child processes need the loader too. */
 const NODE_OPTIONS = process.execArgv;
 
 export function printStep(title: string): void {
   print(`\n── ${title}`);
 }
 
-/** Runs a command as a user would, showing it and what it prints; returns its output. */
+/** Runs a command as a user would, and prints the command and its output; returns the output. */
 export async function runShown(stage: Stage, argv: readonly string[], input?: string): Promise<string> {
   print(`$ ${['trivet', ...argv].map(quote).join(' ')}`);
   return show(await run(stage, process.execPath, [...NODE_OPTIONS, TRIVET, ...argv], input));
 }
 
-/** The same for git; what it says on standard error is shown too. */
+/** Does the same for git, whose standard error is printed too. */
 export async function runGitShown(stage: Stage, argv: readonly string[]): Promise<string> {
   print(`$ ${['git', ...argv].map(quote).join(' ')}`);
   return show(await run(stage, 'git', [...GIT_PERSON, ...argv]));
@@ -40,7 +40,7 @@ export async function runGit(stage: Stage, argv: readonly string[]): Promise<voi
   await run(stage, 'git', [...GIT_PERSON, ...argv]);
 }
 
-/** Starts a command that goes on; the caller ends it. */
+/** Starts a command that runs until the caller ends it. */
 export function startTrivet(stage: Stage, argv: readonly string[]): ChildProcessByStdio<null, Readable, Readable> {
   print(`$ ${['trivet', ...argv].map(quote).join(' ')} &`);
   return spawn(process.execPath, [...NODE_OPTIONS, TRIVET, ...argv], {
@@ -67,7 +67,7 @@ async function run(stage: Stage, file: string, argv: readonly string[], input?: 
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errors += text;
   });
-  // A command that reads nothing may be gone before its input is closed.
+  // A command that reads no input may have ended before its input is closed.
   child.stdin.on('error', () => {}).end(input);
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw new Failure('internal', `Cannot go on: ${file} ${argv.join(' ')} failed:\n${errors}${output}`);

@@ -71,7 +71,7 @@ function checkProxies({ server: { baseUrl, authUrl, trustedProxies } }: Config):
   return [warn(name, 'BASE_URL or AUTH_URL is https, so a proxy is in front, and none is trusted', advice)];
 }
 
-/** Cookies of people must not travel over a network in the clear. */
+/** Checks that cookies of people do not cross a network unencrypted. */
 function checkPlainAddress(name: string, authUrl: string | undefined): Check {
   if (authUrl === undefined || LOOPBACK.test(hostOf(new URL(authUrl))))
     return ok(name, 'none, and the address is not https');
@@ -94,7 +94,7 @@ function checkCallers({ server: { host }, prediction: { auth } }: Config): Check
   ];
 }
 
-/** Checks the addresses in links. Without settings they name the port of the service, which a container may publish as another one. */
+/** Checks the addresses in links. Without settings they have the port of the service, which a container may publish as another one. */
 function checkAddresses({ server: { host, httpPort, baseUrl, authUrl } }: Config): Check {
   const name = 'addresses';
   const absent = [baseUrl === undefined ? 'BASE_URL' : '', authUrl === undefined ? 'AUTH_URL' : ''].filter(Boolean);

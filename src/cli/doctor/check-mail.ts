@@ -1,4 +1,4 @@
-/** Checks the mail server for `trivet doctor`: reachable, encrypted, its password right. */
+/** Checks the mail server for `trivet doctor`: reachable, encrypted, accepts the password. */
 import type { Config } from '../../config/config.ts';
 import { describeError } from '../../errors.ts';
 import { openSmtp } from '../../mail/smtp.ts';

@@ -1,4 +1,4 @@
-/** Checks for `trivet doctor` that administrators alone own the repository of NOTICE_REPOSITORY. */
+/** Checks for `trivet doctor` that only administrators own the repository of NOTICE_REPOSITORY. */
 import { findOrganizationByLogin, listMembers } from '../../authorization/accounts/organization-store.ts';
 import { findUserById, findUserByLogin, type User } from '../../authorization/accounts/user-store.ts';
 import { listRecipients } from '../../authorization/administration/recipients-store.ts';
@@ -53,7 +53,7 @@ async function checkNoticeRepository(store: Reader, fullName: string): Promise<C
 
 interface RepositoryOwner {
   readonly id: string;
-  /** The person, or the owners of the organization. */
+  /** Returns the person, or the owners of the organization. */
   readonly people: readonly (User | undefined)[];
 }
 

@@ -1,4 +1,4 @@
-/** Checks for `trivet doctor` that the service can listen at its ports and its unix socket, or that it does so already. */
+/** Checks for `trivet doctor` that the service can listen at its ports and its unix socket, or already does. */
 import { once } from 'node:events';
 import { connect, type SecureClientSessionOptions as SessionOptions } from 'node:http2';
 import { connect as connectSocket, createServer, type ListenOptions } from 'node:net';
@@ -25,7 +25,7 @@ export async function checkPorts(config: Config): Promise<Check[]> {
   return await Promise.all(ports.map((port) => checkPort(config.server.host, port)));
 }
 
-/** Listens where the service would make its socket first, so that a folder that is absent or closed is found too. */
+/** Listens where the service would first create its socket, so that a missing or unwritable folder is found too. */
 export async function checkUnixSocket(config: Config): Promise<Check[]> {
   const path = config.grpc.unixSocket;
   if (path === undefined) return [];
@@ -92,7 +92,7 @@ async function answersHttp({ server: { host, httpPort } }: Config): Promise<bool
   }
 }
 
-/** Its probe says no more than that it lives, so the HTTP port must be that of a service too. */
+/** The probe only shows that a process is alive, so the HTTP port must be that of a service too. */
 async function answersHealth(config: Config, port: number): Promise<boolean> {
   try {
     const url = `${toLocalUrl('http', config.server.host, port)}/healthz`;
@@ -103,7 +103,7 @@ async function answersHealth(config: Config, port: number): Promise<boolean> {
   }
 }
 
-/** One that wants the certificates of clients cannot be asked: then the HTTP port decides. */
+/** A server that requires client certificates cannot be queried: then the HTTP port decides. */
 async function answersGrpc(config: Config): Promise<boolean> {
   if (config.grpc.tlsClientCaFile !== undefined) return await answersHttp(config);
   const { host, grpcPort, parts } = config.server;
@@ -111,12 +111,12 @@ async function answersGrpc(config: Config): Promise<boolean> {
   return await knowsService(url, nameService(parts)).catch(() => false);
 }
 
-/** A service that other gRPC servers do not have, where this one has it. */
+/** A gRPC service that only this program has. */
 function nameService(parts: Config['server']['parts']): string {
   return parts.includes('prediction') ? 'prediction.v1.PredictionService' : '';
 }
 
-/** The socket takes no TLS. */
+/** The unix socket has no TLS. */
 async function answersAtSocket({ server: { parts } }: Config, path: string): Promise<boolean> {
   const socket = connectSocket(path);
   return await knowsService('http://localhost', nameService(parts), { createConnection: () => socket }).catch(
@@ -124,9 +124,9 @@ async function answersAtSocket({ server: { parts } }: Config, path: string): Pro
   );
 }
 
-/** Asks `grpc.health.v1.Health/Check`, which answers NOT_FOUND for a service that the server does not have. */
+/** Calls `grpc.health.v1.Health/Check`, which answers NOT_FOUND for a service that the server does not have. */
 async function knowsService(url: string, service: string, options: SessionOptions = {}): Promise<boolean> {
-  // The certificate names the address at which others reach the service, which is not always this one.
+  // The certificate has the address at which clients reach the service, which may differ from this one.
   const session = connect(url, { rejectUnauthorized: false, ...options });
   session.on('error', () => {});
   try {
@@ -147,7 +147,7 @@ async function knowsService(url: string, service: string, options: SessionOption
   }
 }
 
-/** A gRPC message (5 bytes of prefix) that has a HealthCheckRequest, whose field 1 is the name. */
+/** A gRPC message (5 bytes of prefix) with a HealthCheckRequest, whose field 1 is the name. */
 function encodeCheck(service: string): Buffer {
   const name = Buffer.from(service);
   const message = name.length === 0 ? name : Buffer.concat([Buffer.from([0x0a, name.length]), name]);

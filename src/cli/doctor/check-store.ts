@@ -66,7 +66,7 @@ function checkWritable({ readOnlyReason }: InspectedStore): Check[] {
   return readOnlyReason === undefined ? [] : [READ_ONLY[readOnlyReason]];
 }
 
-/** Reports a check that throws: a table may be missing in an older store. */
+/** Reports a check that throws, for example because an older store lacks a table. */
 async function tryCheck(name: string, check: () => Promise<Check>): Promise<Check> {
   try {
     return await check();
@@ -86,7 +86,7 @@ async function checkKeys(store: Reader, place: Config['store'], world: World): P
   }
 }
 
-/** Processes on one PostgreSQL write its server's time. An embedded store has the time of this machine. */
+/** Processes on one PostgreSQL use the time of its server; an embedded store has the time of this machine. */
 const AHEAD_MS = 5000;
 
 async function checkClock(store: Reader & Pick<InspectedStore, 'engine'>, world: World): Promise<Check> {

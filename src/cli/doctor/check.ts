@@ -1,11 +1,11 @@
 /** Declares one result of `trivet doctor`: what was checked, whether it is good, and what to do. */
 
-/** One thing that `trivet doctor` looked at. */
+/** One check of `trivet doctor`. */
 export interface Check {
   readonly state: 'ok' | 'warn' | 'fail';
   readonly name: string;
   readonly found: string;
-  /** Says what to do; absent if all is well. */
+  /** What to do; absent if the check passed. */
   readonly advice?: string | undefined;
 }
 

@@ -74,7 +74,7 @@ test('backupSqlite() is not stopped by what a backup that was killed has left', 
   const place = await createStorePlace('sqlite');
   await using _store = await openTestStore(place, options);
   const file = join(place.dataDir, 'backup.db');
-  // In a container every process may have the number of the one before.
+  // In a container every process may have the same process id as the previous one.
   writeFileSync(`${file}.${process.pid}.tmp`, 'half');
   backupSqlite(databaseFileOf(place.dataDir), file);
   assert.ok(statSync(file).size > 0);
@@ -118,7 +118,7 @@ test('backupSqlite() keeps what only ends like a draft', () => {
   rmSync(folder, { recursive: true });
 });
 
-/** As FAT and exFAT, which only root could mount, answer. */
+/** The error of FAT and exFAT, which only root could mount. */
 function refuseLinks(t: TestContext, code: string): void {
   t.mock.method(fs, 'linkSync', () => {
     throw Object.assign(new Error(`${code}: operation not permitted, link`), { code, syscall: 'link' });

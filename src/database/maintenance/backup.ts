@@ -13,14 +13,14 @@ export interface Backup {
 }
 
 /**
- * Copies a SQLite database as it is at this moment into a new file, compact and without a log beside it, while others
- * read and write. The file appears under its name only when it is whole, checked and on the disk.
+ * Copies a SQLite database as it is at this moment into a new file, compact and without a write-ahead log, while others read and
+ * write. The file gets its name only when it is complete, checked and on the disk.
  */
 export function backupSqlite(databaseFile: string, target: string): Backup {
   if (!hasFile(databaseFile)) throw new Failure('not_found', `Cannot back up: there is no database "${databaseFile}"`);
   if (hasFile(target)) throw new Failure('conflict', `Cannot back up: "${target}" exists already`);
   removeAbandonedDrafts(dirname(target));
-  // The number of the process is no name: a backup that was killed may have left its file, and in a container have had the same one.
+  // A process id is not a unique name: a killed backup may have left its file, and in a container have had the same id.
   const temporary = `${target}.${realWorld.uuid()}${DRAFT}`;
   try {
     makeCopy(databaseFile, temporary);
@@ -33,18 +33,18 @@ export function backupSqlite(databaseFile: string, target: string): Backup {
 }
 
 const DRAFT = '.trivet-backup';
-/** A finished backup may have been given the same ending, but has no UUID before it. */
+/** Matches drafts only: a finished backup may have the same suffix, but no UUID before it. */
 const DRAFT_NAME = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.trivet-backup$/;
-/** A backup under way writes to its draft more often. */
+/** How old a draft must be to be deleted: a running backup writes to its draft more often. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
-/** A backup that is killed leaves its draft, which may be as large as the database. */
+/** Deletes drafts of killed backups, which may be as large as the database. */
 function removeAbandonedDrafts(folder: string): void {
   const before = realWorld.nowMs() - ABANDONED_AFTER_MS;
   for (const name of listFolder(folder)) if (DRAFT_NAME.test(name)) removeOld(join(folder, name), before);
 }
 
-/** An old draft may belong to another user. The new backup must not fail for that. */
+/** An old draft may belong to another user, which must not make the new backup fail. */
 function removeOld(path: string, beforeMs: number): void {
   try {
     const stat = lstatSync(path);
@@ -52,7 +52,7 @@ function removeOld(path: string, beforeMs: number): void {
   } catch {}
 }
 
-/** A folder for backups may be one that they can write to and cannot list. */
+/** A backup folder may be writable but not listable. */
 function listFolder(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -72,7 +72,7 @@ function makeCopy(databaseFile: string, temporary: string): void {
   }
 }
 
-// Made before, so that it is never readable by others, not even while it is written.
+// The file is created first, so that others can never read it, not even while it is written.
 function copyInto(databaseFile: string, temporary: string): void {
   closeSync(openSync(temporary, 'wx', 0o600));
   using database = new DatabaseSync(databaseFile, { timeout: 10_000 });
@@ -81,13 +81,13 @@ function copyInto(databaseFile: string, temporary: string): void {
 }
 
 const MIB = 1_048_576;
-/** What the log of a service that writes meanwhile may take: no part of it is used again while the copy is read. */
+/** Disk space for the write-ahead log of a service that writes meanwhile: none of it is reused while the copy is read. */
 const ROOM_OF_LOG = 64 * MIB;
 
-/** A copy that fills the disk of the database would stop the writes of the service. */
+/** Checks the free space: a copy that fills the disk of the database would stop the writes of the service. */
 function checkRoom(database: DatabaseSync, databaseFile: string, folder: string): void {
   const { blocks, bavail, bsize } = statfsSync(folder);
-  // Some file systems do not tell.
+  // Some file systems do not report it.
   if (blocks === 0) return;
   const isSameDisk = statSync(folder).dev === statSync(databaseFile).dev;
   const needed = countUsedBytes(database) + (isSameDisk ? ROOM_OF_LOG : 0);

@@ -13,14 +13,14 @@ export interface CopiedTable {
 export interface CopyOptions {
   readonly source: TableConnection;
   readonly target: TableConnection;
-  /** What this program knows; both databases have run them. */
+  /** The migrations of this program; both databases have run them. */
   readonly migrations: readonly Migration[];
   readonly report: (table: string, rows: number) => void;
 }
 
-/** The target has run the same migrations and keeps its own records of them. */
+/** Not copied: the target has run the same migrations and keeps its own records of them. */
 const NOT_COPIED = ['schema_migrations', 'schema_expansions'];
-/** The target has one from its own migration. The others come along, since their epochs must go on counting. */
+/** The lease of the target's own migration is not copied. All others are, since their epochs must keep rising. */
 const LEASES = 'leases';
 
 /**
@@ -31,7 +31,7 @@ export async function copyDatabase({ source, target, migrations, report }: CopyO
   await checkAllKnown(source, migrations);
   const copied = describeSchema(migrations).filter((table) => !NOT_COPIED.includes(table.name));
   for (const table of copied) await nameTable(table, () => checkUnused(target, table));
-  // Rows that the migrations put there are deleted: the source has them as they are now. Children go first.
+  // Rows that the migrations inserted are deleted: the source has their current state. Child tables come first.
   for (const table of copied.toReversed()) await nameTable(table, () => target.run(`DELETE FROM ${table.name}`, []));
   const results: CopiedTable[] = [];
   for (const table of copied) {
@@ -62,7 +62,7 @@ function describeFault(what: string, cause: unknown): Failure {
 
 const EXPANSIONS: TableShape = { name: 'schema_expansions', columns: ['id', 'name'], seedRows: 0 };
 
-/** A newer release may have added to the source. An older program runs on it, and would leave out what was added. */
+/** A newer release may have added tables or columns to the source. An older program runs on it, but would not copy them. */
 async function checkAllKnown(source: TableConnection, migrations: readonly Migration[]): Promise<void> {
   const known = new Set(migrations.map(({ id }) => id));
   const unknown: string[] = [];

@@ -1,4 +1,4 @@
-/** Marks a SQLite store as moved around the commit of its copy in PostgreSQL, and explains a target that an earlier move has filled. */
+/** Marks a SQLite store as moved before its copy in PostgreSQL is committed, and explains a target that an earlier move has filled. */
 import { Failure, isFailure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { isConnectionLost, isRefusedUndone } from '../postgres/postgres-pool.ts';
@@ -12,7 +12,7 @@ export interface Move {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-/** The mark stays when it is not known whether the copy was committed. */
+/** The mark stays when the outcome of the commit is unknown. */
 export function withMoveMark(connection: TableConnection, { dataDir, target, world }: Move): TableConnection {
   return {
     ...connection,
@@ -29,7 +29,7 @@ export function withMoveMark(connection: TableConnection, { dataDir, target, wor
   };
 }
 
-/** A target with rows may have them from a move whose end is not known. */
+/** The rows of a target may come from an earlier move whose outcome is unknown. */
 export function explainUsedTarget(error: unknown, { dataDir }: Pick<Move, 'dataDir'>): unknown {
   const unfinished = findUnfinishedMove(dataDir);
   if (unfinished === undefined || !isFailure(error) || error.details.isTargetUsed !== true) return error;

@@ -1,4 +1,4 @@
-/** Lists the tables that the migrations make, each after those it refers to, for a copy. */
+/** Lists the tables that the migrations create, each after those that it references, for a copy. */
 import { DatabaseSync } from 'node:sqlite';
 import { FOUNDATION } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';
@@ -7,11 +7,11 @@ import type { Migration } from '../store.ts';
 export interface TableShape {
   readonly name: string;
   readonly columns: readonly string[];
-  /** Rows that the migrations themselves put there. */
+  /** The rows that the migrations themselves insert. */
   readonly seedRows: number;
 }
 
-/** The tables that the migrations make, each after those it refers to. Found out by running them on an empty database. */
+/** Returns the tables that the migrations create, each after those that it references. It runs them on an empty database. */
 export function describeSchema(migrations: readonly Migration[]): TableShape[] {
   using database = new DatabaseSync(':memory:');
   for (const text of [...FOUNDATION, ...migrations.flatMap((migration) => migration.statements)])

@@ -8,10 +8,10 @@ import { toSqliteValue } from '../sqlite/sqlite-connection.ts';
 import type { SqlValue } from '../store.ts';
 import type { TableShape } from './schema.ts';
 
-/** One connection in one transaction, for moving whole tables: it sees one moment, and what it writes is all or nothing. */
+/** One connection in one transaction, for moving whole tables: it reads one snapshot, and its writes are atomic. */
 export interface TableConnection {
   countRows(table: string): Promise<number>;
-  /** The rows in no order, a few megabytes at a time. */
+  /** Reads the rows in no order, a few megabytes at a time. */
   readRows(table: TableShape): AsyncIterable<SqlValue[][]>;
   run(text: string, values: readonly SqlValue[]): Promise<void>;
   commit(): Promise<void>;
@@ -56,7 +56,7 @@ export async function openPostgresTables(databaseUrl: string, log: Log): Promise
   const { pool } = openPostgresConnections(databaseUrl, 1, log);
   const client = await pool.connect();
   await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
-  // Of the transaction alone: behind PgBouncer, its connection goes on to other callers afterwards.
+  // Only for the transaction: behind PgBouncer, other callers use its connection afterwards.
   await client.query('SET LOCAL statement_timeout = 0');
   await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
   return {
@@ -93,7 +93,7 @@ const FIRST_ROWS = 10;
 const MOST_ROWS = 500;
 const BYTES_AT_A_TIME = 4 * 1024 * 1024;
 
-/** How many rows to take next, when they are like these: models of megabytes a few at a time, tokens by the hundred. */
+/** How many rows to read next if they are as large as these: few models of megabytes each, hundreds of tokens. */
 function chooseSize(rows: readonly SqlValue[][]): number {
   let bytes = 1;
   for (const value of rows.flat()) bytes += typeof value === 'string' || value instanceof Uint8Array ? value.length : 8;

@@ -56,7 +56,7 @@ export const authorization: Migration = {
       family_id {TEXT}
     )`,
     'CREATE INDEX authorization_codes_by_expiry ON authorization_codes (expires_at_ms)',
-    // One grant of a user to an application: every token that comes of it dies with it.
+    // One grant of a user to an application: every token that was issued under it becomes invalid with it.
     `CREATE TABLE token_families (
       family_id {TEXT} NOT NULL PRIMARY KEY,
       client_id {TEXT} NOT NULL,
@@ -70,7 +70,7 @@ export const authorization: Migration = {
     'CREATE INDEX token_families_by_user ON token_families (user_id, client_id)',
     'CREATE INDEX token_families_by_client ON token_families (client_id)',
     'CREATE INDEX token_families_by_expiry ON token_families (expires_at_ms)',
-    // UNIQUE (family_id, generation): whatever the code above does, a family cannot have two successors.
+    // UNIQUE (family_id, generation): whatever the code does, a token of a family cannot have two successors.
     `CREATE TABLE refresh_tokens (
       token_hash {BLOB} NOT NULL PRIMARY KEY,
       family_id {TEXT} NOT NULL,
@@ -127,7 +127,7 @@ export const authorization: Migration = {
       created_at_ms {INT} NOT NULL,
       expires_at_ms {INT} NOT NULL
     )`,
-    // git-credential-oauth knows only a client id that is published; it calls back on a loopback port with an empty path.
+    // git-credential-oauth uses a fixed, published client id; it redirects to a loopback port with an empty path.
     `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,
        authenticated_refresh, may_introspect, created_at_ms)
      VALUES ('git-credential-oauth', 'git-credential-oauth', NULL, 'https://github.com/hickford/git-credential-oauth',

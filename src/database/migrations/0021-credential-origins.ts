@@ -2,8 +2,8 @@
 import type { Migration } from '../store.ts';
 
 /**
- * What each credential hangs on: the epoch of its person, and the grant that its application has. A credential whose
- * person has a higher epoch, or whose grant is gone, is dead.
+ * Adds what each credential depends on: the epoch of its person, and the grant of its application. A credential is invalid if its
+ * person has a higher epoch or its grant is gone.
  */
 export const credentialOrigins: Migration = {
   id: 21,
@@ -16,7 +16,7 @@ export const credentialOrigins: Migration = {
       `ALTER TABLE ${table} ADD COLUMN user_epoch {INT} NOT NULL DEFAULT 0`,
       `ALTER TABLE ${table} ADD COLUMN grant_id {TEXT} NOT NULL DEFAULT ''`,
     ]),
-    // Until here a change of the password ended families by comparing times.
+    // Earlier programs compared times to end families after a change of the password.
     `UPDATE token_families SET revoked_at_ms = created_at_ms WHERE revoked_at_ms IS NULL AND EXISTS
        (SELECT 1 FROM users u WHERE u.id = token_families.user_id AND u.password_changed_at_ms > token_families.created_at_ms)`,
   ],

@@ -1,7 +1,7 @@
 /** Adds the parent and the repository limit of personal access tokens. */
 import type { Migration } from '../store.ts';
 
-/** The personal token that made a personal token: both end together. */
+/** Adds the personal token that created a personal token: both end together. */
 export const personalTokenParents: Migration = {
   id: 22,
   name: 'personal-token-parents',
@@ -11,7 +11,7 @@ export const personalTokenParents: Migration = {
   ],
 };
 
-/** The repositories that a personal token is limited to, as `owner/name` in lower case with spaces between; null: no limit. */
+/** Adds the repositories that a personal token is limited to: `owner/name` in lower case, separated by spaces; null: no limit. */
 export const personalTokenRepositories: Migration = {
   id: 24,
   name: 'personal-token-repositories',

@@ -51,7 +51,7 @@ export const accounts: Migration = {
     )`,
     'CREATE INDEX sessions_by_user ON sessions (user_id)',
     'CREATE INDEX sessions_by_last_seen ON sessions (last_seen_at_ms)',
-    // Short-lived single-use proofs: set-up links, second steps, passkey challenges, sign-ins under way elsewhere.
+    // Short-lived single-use proofs: set-up links, second factors, passkey challenges, sign-ins at other providers.
     `CREATE TABLE tickets (
       token_hash {TEXT} NOT NULL,
       kind {TEXT} NOT NULL,

@@ -5,7 +5,7 @@ export const hooks: Migration = {
   id: 40,
   name: 'hooks',
   statements: [
-    // Small numbers for what clients of the API v5 read as 32-bit integers.
+    // Small numbers for ids that clients of the API v5 read as 32-bit integers.
     'CREATE TABLE webhook_numbers (name {TEXT} NOT NULL PRIMARY KEY, value {INT} NOT NULL)',
 
     `CREATE TABLE repositories (
@@ -25,7 +25,7 @@ export const hooks: Migration = {
       created_at_ms {INT} NOT NULL,
       updated_at_ms {INT} NOT NULL
     )`,
-    // Paths differ by more than case, and two creations at once cannot both win.
+    // Paths must differ by more than case, and of two concurrent creations only one can succeed.
     'CREATE UNIQUE INDEX repositories_by_path ON repositories (owner_id, path_key)',
 
     `CREATE TABLE hooks (
@@ -62,7 +62,7 @@ export const hooks: Migration = {
     'CREATE INDEX events_by_repository ON events (repository_id, id)',
     'CREATE INDEX events_by_time ON events (created_at_ms)',
 
-    // What a repeated announcement is answered with.
+    // The answer to a repeated publication.
     `CREATE TABLE event_keys (
       repository_id {INT} NOT NULL,
       idempotency_key {TEXT} NOT NULL,
@@ -80,7 +80,7 @@ export const hooks: Migration = {
       PRIMARY KEY (user_id, hour)
     )`,
 
-    // The secret a code host signs its webhooks to us with.
+    // The secret with which a code host signs its webhooks to us.
     `CREATE TABLE bridge_secrets (
       repository_id {INT} NOT NULL REFERENCES repositories (id) ON DELETE CASCADE,
       host {TEXT} NOT NULL,

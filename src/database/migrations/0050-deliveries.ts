@@ -26,7 +26,7 @@ export const deliveries: Migration = {
        attempted_at_ms {INT},
        PRIMARY KEY (hook_id, id)
      )`,
-    // Finds the first few pending deliveries of one hook, first attempts and retries apart, without reading those that ended.
+    // Finds the first few pending deliveries of one hook, first attempts and retries separately, without reading ended ones.
     `CREATE INDEX deliveries_waiting ON deliveries (hook_id, lane, due_at_ms, id) WHERE state = 'pending'`,
     `CREATE TABLE delivery_contents (
        delivery_id {INT} NOT NULL PRIMARY KEY,
@@ -48,8 +48,8 @@ export const deliveries: Migration = {
        response_body {BLOB},
        PRIMARY KEY (delivery_id, id)
      )`,
-    // "version" rises with every enqueue, so that a worker never puts a row to sleep that has just got a delivery.
-    // "parked" is 1 while an enqueue must not make the row due: it is paused, held or canceled.
+    // "version" rises with every enqueue, so that a worker never marks a row idle that has just got a delivery.
+    // "parked" is 1 while an enqueue must not make the row due: the queue is paused, held or canceled.
     `CREATE TABLE endpoint_queue (
        hook_id {INT} NOT NULL PRIMARY KEY,
        owner_id {TEXT} NOT NULL,

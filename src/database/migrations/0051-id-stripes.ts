@@ -1,8 +1,8 @@
-/** Creates the table of the row ids that processes have claimed. */
+/** Creates the table of the ranges of row ids that processes have reserved. */
 import { ID_EPOCH_MS, IDS_PER_MS, STRIPE_COUNT } from '../ids.ts';
 import type { Migration } from '../store.ts';
 
-/** Which ids processes have claimed. All begin after the newest id that was made without a claim. */
+/** The reserved ranges of row ids. All begin after the newest id that was made without a reservation. */
 export const idStripes: Migration = {
   id: 51,
   name: 'id_stripes',

@@ -2,8 +2,8 @@
 import type { Migration } from '../store.ts';
 
 /**
- * Attempts by owner and minute, so that an overview of the last hours reads a few rows and not the log. `below_…` count
- * attempts by their duration in milliseconds.
+ * Counts attempts by owner and minute, so that an overview of the last hours reads a few rows and not the log. The `below_…`
+ * columns count attempts by their duration in milliseconds (a histogram).
  */
 export const deliveryMinutes: Migration = {
   id: 64,

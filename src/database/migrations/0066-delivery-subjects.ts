@@ -1,7 +1,7 @@
 /** Adds the subject of an event to its deliveries: a branch, a tag, the number of an issue. */
 import type { Migration } from '../store.ts';
 
-/** What an event is about, as people look for it: a branch, a tag, the number of an issue. Deliveries of before have none. */
+/** The subject of an event by which people search: a branch, a tag, the number of an issue. Earlier deliveries have no subject. */
 export const deliverySubjects: Migration = {
   id: 66,
   name: 'delivery-subjects',

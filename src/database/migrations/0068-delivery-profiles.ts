@@ -1,7 +1,7 @@
 /** Adds the profile in which the body of a delivery is written. */
 import type { Migration } from '../store.ts';
 
-/** The code host whose format a body has. Deliveries of before have none: they count as written in the profile of their webhook. */
+/** The code host whose format a body has. Earlier deliveries have no value: they count as written in the profile of their webhook. */
 export const deliveryProfiles: Migration = {
   id: 68,
   name: 'delivery-profiles',

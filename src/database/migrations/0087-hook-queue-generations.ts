@@ -2,8 +2,8 @@
 import type { Migration } from '../store.ts';
 
 /**
- * A person enables a hook or changes its URL, or a manual attempt is accepted: then what attempts under way come to says nothing about
- * the hook as it is now. The generation tells such attempts from later ones.
+ * When a person enables a hook or changes its URL, or a manual attempt succeeds, the outcomes of running attempts say nothing about
+ * the current state of the hook. The generation distinguishes such attempts from later ones.
  */
 export const hookQueueGenerations: Migration = {
   id: 87,

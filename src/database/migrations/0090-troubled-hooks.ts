@@ -1,4 +1,4 @@
-/** Adds the indexes by which webhooks in trouble and deleted ones are found among many that are well. */
+/** Adds the indexes by which troubled and deleted webhooks are found among many healthy ones. */
 import type { Migration } from '../store.ts';
 
 export const troubledHooks: Migration = {

@@ -10,11 +10,11 @@ const PARSERS: Readonly<Record<number, Parser>> = {
   23: Number,
   700: Number,
   701: Number,
-  // The type of SUM and AVG of integers.
+  // numeric: the type of SUM and AVG of integers.
   1700: Number,
 };
 
-/** How the text of a column of this type becomes a value of store.ts. */
+/** Returns the function that converts the text of a column of this type into a value of store.ts. */
 export function findParser(oid: number): Parser {
   return PARSERS[oid] ?? ((value) => value);
 }

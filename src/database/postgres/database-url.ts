@@ -1,4 +1,4 @@
-/** Parses DATABASE_URL beyond what the driver reads: several hosts, which of them to use, prepared statements. */
+/** Parses the parts of DATABASE_URL that the driver does not read: several hosts, which of them to use, prepared statements. */
 import { Failure } from '../../errors.ts';
 
 export interface DatabaseHost {
@@ -7,9 +7,9 @@ export interface DatabaseHost {
 }
 
 export interface DatabaseUrl {
-  /** The part that the driver understands, with the first host alone. */
+  /** The URL for the driver, with the first host only. */
   readonly connectionString: string;
-  /** The hosts, one of which accepts writes. Empty for a single host without `target_session_attrs`, where none is searched. */
+  /** The hosts among which to find the primary. Empty for a single host without `target_session_attrs`: no search. */
   readonly hosts: readonly DatabaseHost[];
   readonly isPrepared: boolean;
 }
@@ -18,7 +18,7 @@ const DEFAULT_PORT = 5432;
 const FORM = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?]*)(.*)$/s;
 const WRITABLE = ['read-write', 'primary'];
 
-/** Throws `invalid`, without a word of the address, which may hold a password. */
+/** Throws `invalid`, without quoting the URL, which may have a password. */
 export function parseDatabaseUrl(databaseUrl: string): DatabaseUrl {
   const [, start = '', hostList = '', rest = ''] = FORM.exec(databaseUrl) ?? [];
   const [path = '', query = ''] = rest.split('?', 2);

@@ -20,7 +20,7 @@ const migrations: Migration[] = [
   {
     id: 1,
     name: 'slow',
-    // A wait for the lock itself would end at the time limit of locks; a migration that works has none.
+    // A wait for the lock itself would end at the lock timeout; a running migration has no time limit.
     statements: [
       'CREATE TABLE slow (id {INT} NOT NULL)',
       `DO $$ BEGIN WHILE NOT pg_try_advisory_xact_lock(${LOCK}) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$`,
@@ -46,7 +46,7 @@ async function startSlowMigration() {
     let waits = 0;
     const sleep = async (ms: number) => {
       waits += 1;
-      // As long as the program waits before it tries again.
+      // As long as the program waits before its next try.
       await realWorld.sleep(ms);
     };
     const world = { ...realWorld, nowMs: () => realWorld.nowMs() + passedMs, sleep };

@@ -21,7 +21,7 @@ export interface PostgresMigrationOptions {
   readonly migrations: readonly Migration[];
   readonly world: World;
   readonly log: Log;
-  /** Ends the wait for another process or a table, and begins no further statement. */
+  /** Ends the wait for another process or a table: no further statement begins. */
   readonly stopping?: AbortSignal | undefined;
 }
 
@@ -30,9 +30,9 @@ const LEASE_MS = 60_000;
 const WAIT_MS = 200;
 const LOCK_WAIT_MS = 500;
 /**
- * While a migration waits for the lock of a table, later queries of that table wait behind it: those of older processes too. The
- * server ends an autovacuum that holds the lock only when the wait has lasted `deadlock_timeout` (1 s by default), so the wait is
- * longer by this.
+ * While a migration waits for the lock of a table, all later queries of that table wait too, also those of older processes. The
+ * server cancels an autovacuum that holds the lock only after a wait of `deadlock_timeout` (1 s by default), so this is added to
+ * the wait.
  */
 const TABLE_LOCK_EXTRA_MS = 1000;
 const LIMIT_LOCK_WAIT_SQL = `SELECT set_config('lock_timeout', (setting::integer + ${TABLE_LOCK_EXTRA_MS})::text, true)
@@ -41,8 +41,8 @@ const LIMIT_LOCK_WAIT_SQL = `SELECT set_config('lock_timeout', (setting::integer
 const TABLE_LOCK_PAUSE_MS = 3000;
 
 /**
- * Brings the database up to date. Processes that start at once take turns by a lease row; each migration commits by
- * itself and renews the lease in its own transaction, so a process that lost the lease commits nothing.
+ * Runs the pending migrations. Processes that start at the same time take turns by a lease row; each migration commits separately
+ * and renews the lease in its transaction, so a process that lost the lease commits nothing.
  */
 export async function migratePostgres(options: PostgresMigrationOptions): Promise<void> {
   const client = await options.pool.connect();
@@ -66,7 +66,7 @@ async function findMissing(client: pg.PoolClient, migrations: readonly Migration
 
 const UNDEFINED_TABLE = '42P01';
 
-/** The migrations that this database has; none without tables. */
+/** Returns the migrations that this database has; an empty list without tables. */
 export async function listPostgresMigrations(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigrations> {
   return {
     required: await listRecords(client, listAppliedSql.text),
@@ -84,7 +84,7 @@ async function listRecords(client: Pick<pg.Pool, 'query'>, text: string): Promis
   }
 }
 
-// Two that create the same table at once: one of them gets 23505 from the catalogue, in spite of IF NOT EXISTS.
+// Of two processes that create the same table at once, one gets 23505 from the catalogue, in spite of IF NOT EXISTS.
 const CREATED_MEANWHILE = ['23505', '42P07', '42710'];
 
 async function createFoundation(client: pg.PoolClient): Promise<void> {
@@ -110,19 +110,19 @@ interface Held {
   readonly epoch: number;
 }
 
-/** About once a minute. */
+/** How many tries pass between two log lines: about a minute. */
 const LOG_EVERY_TRIES = 12;
 const WAITS_FOR_TABLE =
   'The migration waits for the lock of a table: a backup with pg_dump or another long transaction uses it';
 
-/** The server gave up the wait for a lock. */
+/** The error code of a lock timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 function isLockNotAvailable(error: unknown): boolean {
   return (error as { code?: string }).code === LOCK_NOT_AVAILABLE;
 }
 
-/** Undefined while another process holds the lease, or has locked its row for a migration: a migration may take longer than the limit of a statement. */
+/** Undefined while another process holds the lease or has locked its row: a migration may take longer than the limit of a statement. */
 async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
   const endsAtMs = nowMs + LEASE_MS;
   const parameters = [LEASE_NAME, owner, endsAtMs, nowMs, endsAtMs + MAX_CLOCK_SKEW_MS];
@@ -162,7 +162,7 @@ async function applyOne(
     await changeSchema(client, migration, options);
     const { statement, parameters } = recordStatement(migration, world.nowMs());
     await client.query(statement.text, [...parameters]);
-    // Again, since the lease has run out while a migration took longer: another process could take it before the next one.
+    // Renews the lease, which expires during a long migration: another process could take it before the next migration.
     await renew(client, held, world.nowMs());
     await client.query('COMMIT');
     log.debug({ migration: migration.id, name: migration.name }, 'Migrated the database');
@@ -178,7 +178,7 @@ async function applyOne(
   }
 }
 
-/** Runs the statements, from the first one again after each that did not get the lock of its table: the locks of the others are let go. */
+/** Runs the statements. If one does not get the lock of its table, all locks are released and it starts again with the first. */
 async function changeSchema(
   client: pg.PoolClient,
   { id, name, statements }: Migration,
@@ -201,7 +201,7 @@ async function changeSchema(
     }
 }
 
-// The row stays locked until the commit, so no other process can take the lease in between, however long it takes; others try again.
+// The row stays locked until the commit, so no other process can take the lease meanwhile, however long it takes; they try again.
 async function renew(client: pg.PoolClient, held: Held, nowMs: number): Promise<void> {
   const { rowCount } = await client.query(
     'UPDATE leases SET expires_at_ms = $1 WHERE name = $2 AND owner = $3 AND epoch = $4',

@@ -1,4 +1,4 @@
-/** Opens client connections to PostgreSQL, and tries again after delays when the server is away. */
+/** Opens client connections to PostgreSQL, and retries after delays when the server is away. */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
@@ -6,17 +6,17 @@ import { isConnectionLost, translatePostgresError } from './postgres-pool.ts';
 import { type PostgresWatch, refuseWhileAway } from './postgres-watch.ts';
 import { retryWhile } from './retry-while.ts';
 
-/** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
+/** The delays before retries after a lost connection, in milliseconds. Together they outlast a quick restart of the server. */
 export const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
 
 export interface PostgresClients {
-  /** Does the work on a connection of its own. A lost connection is not returned to the pool. */
+  /** Does the work on a connection of the pool that no other work uses. A lost connection is not returned to the pool. */
   use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
-  /** Does the work again while its connection is lost: for work that changes nothing. */
+  /** Does the work, and repeats it after a lost connection: only for work that changes nothing. */
   retryLost<Result>(work: () => Promise<Result>): Promise<Result>;
   /**
-   * Asks on a new connection whether the server accepts writes, and rejects with a read-only refusal if not. If so, the connections
-   * of the pool that are older than the answer are closed when their turn comes: each may lead to a server that refuses.
+   * Checks on a new connection whether the server accepts writes, and rejects with a read-only refusal if not. If it does, older
+   * connections of the pool are closed when they are taken next: each may lead to a server that refuses writes.
    */
   checkWritable(): Promise<void>;
 }
@@ -28,13 +28,13 @@ export interface PostgresClientsOptions {
   readonly askWritable: () => Promise<void>;
   readonly watch: PostgresWatch;
   readonly world: World;
-  /** Calls that may wait for a connection; one more is refused. */
+  /** How many calls may wait for a connection; one more is refused. */
   readonly maxWaiting: number;
 }
 
 export function createPostgresClients(options: PostgresClientsOptions): PostgresClients {
   const { pool, isCurrent, askWritable, watch, world, maxWaiting } = options;
-  /** Connections that were opened since the server was last found to accept writes again. */
+  /** The connections opened since the last check that found the server writable again. */
   let fresh = new WeakSet<pg.PoolClient>();
   pool.on('connect', (client) => fresh.add(client));
   const retryLost = <Result>(work: () => Promise<Result>): Promise<Result> =>
@@ -52,7 +52,7 @@ export function createPostgresClients(options: PostgresClientsOptions): Postgres
     return await connect();
   };
 
-  // A call that timed out probes whether the server is gone; if so, later calls fail without waiting.
+  // A call that timed out checks whether the server is gone; if it is, later calls fail at once.
   const reconnect = (): Promise<pg.PoolClient> =>
     retryLost(connect).catch((error: unknown) => {
       if (!isConnectionLost(error)) throw error;

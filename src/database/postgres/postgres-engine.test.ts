@@ -25,7 +25,7 @@ import { openPostgresEngine } from './postgres-engine.ts';
 const skip = findReasonToSkip('postgres');
 const options = { migrations: [...migrations, noteMigration] };
 
-// A server of its own: this ends connections, which must not be those of others.
+// A separate server: this test ends connections, which must not be those of other tests.
 let cluster: PostgresCluster;
 let databaseUrl = '';
 let store: Store;
@@ -84,7 +84,7 @@ test('a connection that is lost in a transaction fails the caller alone', { skip
   const calls = Promise.allSettled(Array.from({ length: 40 }, (_, index) => store.call(insertPair, `pair-${index}`)));
   await endOtherConnections();
   const outcomes = await calls;
-  // A transaction lost before its commit was sent is retried; only during the commit is its outcome unknown.
+  // A transaction that is lost before its commit was sent is retried; its outcome is unknown only during the commit.
   for (const outcome of outcomes)
     if (outcome.status === 'rejected') assert.equal((outcome.reason as Failure).details.isUnknown, true);
   const ids = (await store.read(listNotesSql)).map((row) => row.id);

@@ -22,11 +22,11 @@ export interface PostgresOptions {
   readonly poolSize: number;
   readonly log: Log;
   readonly world: World;
-  /** Calls that may wait for a connection; one more is refused. */
+  /** How many calls may wait for a connection; one more is refused. */
   readonly maxWaiting?: number;
 }
 
-/** How long the end of a program waits for a server to take leave; all that mattered is stored by then. */
+/** How long the end of a program waits for the server to close its connections; all data is stored by then. */
 const LEAVE_MS = 2_000;
 const DEFAULT_MAX_WAITING = 20_000;
 
@@ -40,10 +40,10 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { pool, ask, askWritable, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
   const watch = createPostgresWatch({ ask, isCurrent, log, world });
   const clients = createPostgresClients({ pool, isCurrent, askWritable, watch, world, maxWaiting });
-  // On a connection that is watched: a server that does not answer would otherwise keep places of the pool.
+  // On a watched connection: otherwise a server that does not answer would occupy connections of the pool.
   const clock = createServerClock({ askMs: () => clients.use((client) => askClock(run, client)), world, log });
   const run: Runner = (client, statements) => runBatch(client, statements, { isPrepared });
-  // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
+  // An ended pool drops calls that wait for a connection, so it is ended after they are done.
   const inFlight = createInFlight();
   let closing: Promise<void> | undefined;
 
@@ -51,7 +51,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     if (closing === undefined) return inFlight.track(work);
     return Promise.reject(new Failure('unavailable', 'Cannot use the database: it is closed'));
   };
-  // Sent again when its connection breaks: it changes nothing.
+  // Repeated after a lost connection: it changes nothing.
   const readAll = (statements: readonly BoundStatement[]): Promise<Row[][]> =>
     begin(() => clients.retryLost(() => clients.use(async (client) => (await run(client, statements)).map(rowsOf))));
   const readGroup = createReadGroup(readAll);
@@ -137,7 +137,7 @@ async function runInOneTrip(
       checkCommitted(answers.at(-1));
       return answers.slice(1, -1).map(rowsOf);
     } catch (error) {
-      // The server has skipped what followed the statement that failed, the commit included.
+      // The server has skipped all statements after the failed one, the commit included.
       await run(client, [ROLLBACK]).catch(() => {});
       throw error;
     }
@@ -183,7 +183,7 @@ async function inTransaction<Result>(
     return answers.slice(first.length).map(rowsOf);
   };
   const result = await work(runInside).catch(async (error: unknown) => {
-    // When it fails the connection is gone, and the server rolls back by itself; the pool sees that it is gone.
+    // If the rollback fails, the connection is gone: the server rolls back by itself, and the pool notices the loss.
     if (begin === undefined) await run(client, [ROLLBACK]).catch(() => {});
     throw error;
   });
@@ -197,7 +197,7 @@ async function commit(run: Runner, client: pg.PoolClient): Promise<void> {
 }
 
 function checkCommitted(answer: StatementAnswer | undefined): void {
-  // A COMMIT answers this in a transaction that had failed.
+  // COMMIT answers `ROLLBACK` in a transaction that had failed.
   if (answer?.command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
 }
 

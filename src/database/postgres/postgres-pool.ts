@@ -7,13 +7,13 @@ import { parseDatabaseUrl } from './database-url.ts';
 import { checkWritable, createPrimaryFinder, type PrimaryFinder } from './primary-finder.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** If there are several hosts, one that does not answer is given up sooner: another may be the primary now. */
+/** The connect timeout with several hosts, which is shorter: another host may be the primary now. */
 const HOST_CONNECT_TIMEOUT_MS = 3_000;
-/** A statement that runs longer is ended by the server: a lock that it holds would stop everyone else. */
+/** The server ends a statement that runs longer: the locks that it holds would stop all other calls. */
 const STATEMENT_TIMEOUT_MS = 60_000;
 /**
  * The server ends a transaction that waits this long for its next statement: its process has stopped or is cut off, and others
- * wait for its locks. One that works takes milliseconds between two statements.
+ * wait for its locks. A healthy one takes milliseconds between two statements.
  */
 const IDLE_TRANSACTION_TIMEOUT_MS = 10_000;
 
@@ -21,22 +21,22 @@ export interface PostgresConnections {
   readonly pool: pg.Pool;
   /** False behind a pooler that hands each transaction another connection. */
   readonly isPrepared: boolean;
-  /** Connects, asks `SELECT 1` and ends; with several hosts, looks for the one that accepts writes. */
+  /** Connects, runs `SELECT 1` and disconnects; with several hosts, searches the one that accepts writes. */
   readonly ask: () => Promise<void>;
-  /** The same, and rejects with a read-only refusal unless the server accepts writes. */
+  /** Does the same, and rejects with a read-only refusal unless the server accepts writes. */
   readonly askWritable: () => Promise<void>;
   /** Whether a connection leads to the host that is the primary now, as far as known. */
   readonly isCurrent: (client: pg.ClientBase) => boolean;
 }
 
-/** A pool whose connections answer in the types of store.ts, and whose losses are reported, never thrown. */
+/** Creates a pool whose connections answer in the types of store.ts, and whose lost connections are logged, never thrown. */
 export function openPostgresConnections(databaseUrl: string, poolSize: number, log: Log): PostgresConnections {
   const { connectionString, hosts, isPrepared } = parseDatabaseUrl(databaseUrl);
   const config = describeConnection(connectionString);
   const finder = hosts.length === 0 ? undefined : createPrimaryFinder(hosts, config);
   const Client = finder === undefined ? pg.Client : createPrimaryClient(finder);
   const pool = new pg.Pool({ ...config, max: poolSize, Client });
-  // The driver adds the whole state of the connection to the error.
+  // Only the reason is logged: the driver adds the whole state of the connection to the error.
   pool.on('error', (error) => log.warn({ reason: describeError(error) }, 'A connection to PostgreSQL was lost'));
   pool.on('connect', listenTo);
   return {
@@ -75,7 +75,7 @@ function ping(client: pg.Client): Promise<unknown> {
   return client.query('SELECT 1');
 }
 
-/** The pool creates its connections from a class: this one connects to the primary, wherever that is at the time. */
+/** The pool creates its connections from a class: this one connects to the current primary. */
 function createPrimaryClient(finder: PrimaryFinder): typeof pg.Client {
   return class extends pg.Client {
     constructor(config: pg.ClientConfig) {
@@ -108,7 +108,7 @@ function createPrimaryClient(finder: PrimaryFinder): typeof pg.Client {
   };
 }
 
-/** Connections with a commit that the server acknowledged although no standby has it. */
+/** Connections with a commit that the server acknowledged although no standby confirmed it. */
 const unreplicated = new WeakSet<pg.ClientBase>();
 
 function listenTo(client: pg.ClientBase): void {
@@ -121,18 +121,18 @@ function listenTo(client: pg.ClientBase): void {
   });
 }
 
-/** Whether what this connection has just committed could be lost with the primary. Asked once a commit. */
+/** Whether the last commit of this connection could be lost with the primary. Must be called once for each commit. */
 export function wasLeftUnreplicated(client: pg.ClientBase): boolean {
   return unreplicated.delete(client);
 }
 
-/** The server undid everything and asks for another try: a serialization failure or a deadlock. */
+/** The server has rolled back and another try may succeed: a serialization failure or a deadlock. */
 export function isRetryable(error: unknown): boolean {
   const { code } = causeOf(error);
   return code === '40001' || code === '40P01';
 }
 
-/** The connection is gone or could not be had: the server stops, starts or is out of connections, or the network broke. */
+/** The connection was lost or could not be opened: the server stops, starts or has no free connection, or the network failed. */
 export function isConnectionLost(error: unknown): boolean {
   const { code, message } = causeOf(error);
   if (isReadOnlyRefusal(error)) return true;
@@ -142,15 +142,15 @@ export function isConnectionLost(error: unknown): boolean {
   );
 }
 
-/** The server refused before it did anything: it is a standby, or has no connection to spare. */
+/** The server refused before it did anything: it is a standby, or has no free connection. */
 export function isRefusedUndone(error: unknown): boolean {
   return isReadOnlyRefusal(error) || ['53300', '57P03'].includes(causeOf(error).code ?? '');
 }
 
 /**
- * The server accepts no writes: it is set so, or is a standby, which it may still be some time after its promotion was announced. A
- * standby refuses a serializable transaction with a code of its own, which it also has for other refusals, by one of these functions;
- * its messages may be translated.
+ * The server accepts no writes: by its configuration, or as a standby, which it may remain some time after its promotion was announced.
+ * A standby refuses a serializable transaction with a code that it also uses for other refusals. The function that raised the error
+ * tells them apart; messages may be translated.
  */
 export function isReadOnlyRefusal(error: unknown): boolean {
   const { code, routine = '' } = causeOf(error);
@@ -161,7 +161,7 @@ export function isReadOnlyRefusal(error: unknown): boolean {
 interface DriverError {
   readonly code?: string;
   readonly message?: string;
-  /** The function of the server that raised it. */
+  /** The function of the server's code that raised the error. */
   readonly routine?: string;
 }
 

@@ -10,14 +10,14 @@ interface ServerSettings {
   readonly fsync: string | null;
 }
 
-// With "true" a setting that this server does not have is null; others that speak the protocol lack some.
+// `true` returns null for an unknown setting: other servers that speak the protocol lack some.
 const SETTINGS = `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
   current_setting('synchronous_commit', true) AS synchronous_commit, current_setting('fsync', true) AS fsync`;
 
 const READ_ONLY = `SELECT CASE WHEN pg_is_in_recovery() THEN 'standby'
   WHEN current_setting('transaction_read_only') = 'on' THEN 'read-only' END AS reason`;
 
-/** Why this server takes no writes; undefined if it does. On a standby every transaction is read-only. */
+/** Returns why this server accepts no writes; undefined if it does. On a standby every transaction is read-only. */
 export async function findReadOnlyReason(pool: Pick<pg.Pool, 'query'>): Promise<'standby' | 'read-only' | undefined> {
   const { rows } = await pool.query<{ reason: 'standby' | 'read-only' | null }>(READ_ONLY);
   return rows[0]?.reason ?? undefined;

@@ -5,7 +5,7 @@ import { createLog } from '../../telemetry/log.ts';
 import { realWorld, type World } from '../../world.ts';
 import { createPostgresWatch } from './postgres-watch.ts';
 
-/** Time passes with the next turn, so that an answer that does not come by then is late. */
+/** Time passes in the next event loop turn, so that an answer that has not arrived by then is late. */
 const world: World = { ...realWorld, sleep: () => new Promise(setImmediate) };
 const log = createLog('silent');
 const never = () => new Promise<void>(() => {});

@@ -1,8 +1,8 @@
 /**
  * Distinguishes a slow PostgreSQL server from a lost one, so that queries do not hang. When the server's machine stops or the
- * network drops packets, connections stay open and nothing answers, so a query would wait for ever. When a query has waited long, a connection of the watch's own
- * asks whether the server answers; if not, all queries that wait fail. Until the server answers again every call is refused at
- * once, and no call queues for it.
+ * network drops packets, connections stay open and nothing answers, so a query would wait for ever. When a query has waited long, a
+ * separate connection checks whether the server answers; if not, all waiting queries fail. Until the server answers again, every
+ * call is refused at once instead of queued.
  */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
@@ -15,25 +15,25 @@ export interface PostgresWatch {
   checkPresent(): void;
   /** Runs one or more queries of a connection, and ends them when the server does not answer. */
   guard<Result>(client: pg.PoolClient, work: () => Promise<Result>): Promise<Result>;
-  /** Connections are lost or refused: looks now whether that is so for all. */
+  /** Must be called when connections are lost or refused: checks now whether the server answers. */
   suspect(): void;
   close(): void;
 }
 
 export interface PostgresWatchOptions {
-  /** Connects, asks something and ends; rejects when that failed. */
+  /** Connects, runs a query and disconnects; rejects when that failed. */
   readonly ask: () => Promise<void>;
-  /** False for a connection to a host that is no longer the primary: whatever it waits for, it waits in vain. */
+  /** False for a connection to a host that is no longer the primary, where a query would wait in vain. */
   readonly isCurrent: (client: pg.PoolClient) => boolean;
   readonly log: Log;
   readonly world: World;
 }
 
 const LOOK_EVERY_MS = 1000;
-/** A query that takes longer is looked after; most of those are only slow. */
+/** After this long, a query causes a check of the server; most such queries are only slow. */
 const LONG_MS = 3000;
 const ANSWER_WITHIN_MS = 3000;
-/** Responses that arrived while this process was busy are read before any counts as late. */
+/** Answers that arrived while this process was busy are read before a query counts as late. */
 const READ_MS = 250;
 
 export function createPostgresWatch({ ask, isCurrent, log, world }: PostgresWatchOptions): PostgresWatch {
@@ -100,13 +100,13 @@ export function refuseWhileAway(cause?: unknown): Failure {
   return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, { cause });
 }
 
-/** A refusal is an answer too, unless it is that of a server which starts or stops. */
+/** A refusal is an answer too, unless the server is starting or stopping. */
 function isAnswer(error: unknown): boolean {
   const TOO_MANY_CONNECTIONS = '53300';
   return !isConnectionLost(error) || (error as { code?: string }).code === TOO_MANY_CONNECTIONS;
 }
 
-/** `end` closes the socket of a connection that has a query under way; that query fails as with any lost connection. */
+/** `end` closes the socket even while a query is running; the query fails as with any lost connection. */
 function breakConnection(client: pg.PoolClient): void {
   void (client as unknown as pg.Client).end().catch(() => {});
 }

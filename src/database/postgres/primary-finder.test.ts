@@ -1,4 +1,4 @@
-/** Two servers that take turns at being the one that accepts writes, and a commit that its standby never confirms. */
+/** Two servers that take turns as the primary, and a commit that the standby never confirms. */
 import assert from 'node:assert/strict';
 import { randomInt, randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -36,7 +36,7 @@ async function startHost(): Promise<Host> {
   return { cluster, address, admin };
 }
 
-/** Takes effect with the next transaction of each session, once each has read it. */
+/** Takes effect with the next transaction of each session, once the session has read it. */
 async function change({ admin }: Host, name: string, value: string): Promise<void> {
   await admin.query(`ALTER SYSTEM SET ${name} = '${value}'`);
   await admin.query('SELECT pg_reload_conf()');
@@ -65,7 +65,7 @@ test('writes go to the host that accepts them, and follow it without an error wh
   await store.write(insertNoteSql, ['first', 1]);
   await setReadOnly(two, 'on');
   await setReadOnly(one, 'off');
-  // One statement, and several: the host that has become a standby refused each, so it is certain that nothing was stored.
+  // One statement, and several: the new standby refused each, so nothing was stored.
   await Promise.all([
     store.write(insertNoteSql, ['second', 2]),
     store.call(insertPair, 'third'),
@@ -92,7 +92,7 @@ test('a start names each host and the reason why it cannot be used', { skip }, a
   for (const host of hosts) await setReadOnly(host, 'off');
 });
 
-/** Cancels commits that wait for a standby, as the time limit of a statement does; resolves with how many. */
+/** Cancels commits that wait for a standby, as a statement timeout does; resolves with their number. */
 async function cancelWaits({ admin }: Host): Promise<number> {
   const { rowCount } = await admin.query(
     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'trivet'",
@@ -100,7 +100,7 @@ async function cancelWaits({ admin }: Host): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** The outcome of the first write whose wait was cancelled: the server begins to wait a moment after its setting changed. */
+/** The outcome of the first write whose wait was cancelled: the server begins to wait shortly after its setting changed. */
 async function writeWithoutStandby(host: Host, write: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>> {
   for (;;) {
     let canceled = 0;
@@ -110,7 +110,7 @@ async function writeWithoutStandby(host: Host, write: () => Promise<unknown>): P
     });
     while (outcome === undefined) {
       canceled += await cancelWaits(host);
-      // A backend that waits for its standby tells its clients nothing.
+      // A backend that waits for its standby sends its client nothing.
       await sleep(20);
     }
     if (canceled > 0) return outcome;

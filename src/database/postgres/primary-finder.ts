@@ -1,23 +1,23 @@
 /**
- * Finds the PostgreSQL host that accepts writes among several (failover). A new connection goes to the host that was found last,
- * without a search; when it is refused there, or is read-only, the next one asks all hosts at the same time and takes the first
+ * Finds the PostgreSQL host that accepts writes among several (failover). A new connection uses the host that was found last,
+ * without a search; if that host refuses it or is read-only, the next one queries all hosts at the same time and uses the first
  * that accepts writes.
  */
 import pg from 'pg';
 import type { DatabaseHost } from './database-url.ts';
 
 export interface PrimaryFinder {
-  /** The host found last; without one, it searches. */
+  /** Returns the host found last; without one, it searches. */
   find(): Promise<DatabaseHost>;
-  /** Asks all hosts now. */
+  /** Queries all hosts now. */
   search(): Promise<DatabaseHost>;
-  /** The host did not accept a connection for writing. */
+  /** Must be called when the host refused a connection or its writes. */
   forget(host: DatabaseHost): void;
-  /** False only when another host is known to be the primary now. */
+  /** Returns false only when another host is known to be the primary now. */
   isCurrent(host: DatabaseHost): boolean;
 }
 
-/** A host that does not answer must not delay the search for long; one that does takes milliseconds. */
+/** How long the search waits for a host that does not answer; others answer within milliseconds. */
 const HOST_TIMEOUT_MS = 3_000;
 
 export function createPrimaryFinder(hosts: readonly DatabaseHost[], config: pg.ClientConfig): PrimaryFinder {
@@ -66,7 +66,7 @@ function connectTo(host: DatabaseHost, client: pg.Client): Promise<pg.Client> {
   return client.connect();
 }
 
-/** A standby; to the driver a lost connection, as PostgreSQL refuses its writes with the same code. */
+/** The error for a standby has the code with which PostgreSQL refuses writes, so that it counts as a lost connection. */
 const READ_ONLY = '25006';
 
 /** Rejects unless the session may write: on a standby every transaction is read-only. */
@@ -76,7 +76,7 @@ export async function checkWritable(client: Pick<pg.Client, 'query'>): Promise<v
     throw Object.assign(new Error('it accepts no writes'), { code: READ_ONLY });
 }
 
-/** A refusal that another host will not mend, like a wrong password, stands for all. */
+/** Returns the error of the search: one that other hosts would share, like a wrong password, is reported for all. */
 const PASSING = /^(08|53|57|25)|^E[A-Z_]+$/;
 
 function chooseReason(hosts: readonly DatabaseHost[], errors: readonly Error[]): Error {

@@ -1,10 +1,10 @@
 /**
  * Groups reads of the same turn of the event loop into one round trip to PostgreSQL. Equal reads share an answer. A read is sent
- * after all that wait for it have asked, so it shows what was committed before.
+ * after all its callers have asked, so each of them sees everything that was committed before its call.
  */
 import type { BoundStatement, Row, SqlValue, Statement } from '../store.ts';
 
-/** More round trips at once would each carry less. */
+/** The most concurrent round trips: with more, each would carry fewer reads. */
 const MAX_UNDER_WAY = 2;
 const MAX_STATEMENTS = 64;
 
@@ -57,13 +57,13 @@ export function createReadGroup(readAll: (statements: readonly BoundStatement[])
   };
 }
 
-/** Writes a value with its length, so that no two lists of parameters have one key. */
+/** Writes a value with its length, so that different lists of parameters have different keys. */
 function toKey(value: SqlValue): string {
   const text = value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
   return `${typeof value} ${text.length} ${text}`;
 }
 
-/** A read that fails must not fail the others, so each is then repeated alone. */
+/** A failed read must not fail the others, so each is then repeated separately. */
 async function answerAll(
   reads: readonly WaitingRead[],
   readAll: (statements: readonly BoundStatement[]) => Promise<Row[][]>,

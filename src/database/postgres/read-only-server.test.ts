@@ -25,7 +25,7 @@ import { RECONNECT_DELAYS_MS } from './postgres-clients.ts';
 
 const skip = findReasonToSkip('postgres');
 
-// A server of its own, since its configuration changes.
+// A separate server, since its configuration changes.
 let cluster: PostgresCluster;
 let admin: pg.Client;
 let store: Store;
@@ -42,7 +42,7 @@ before(async () => {
   const world: World = {
     ...realWorld,
     monotonicMs: () => realWorld.monotonicMs() + clock.aheadMs,
-    // Other waits, as those for an answer of the server, take their time.
+    // Other waits, such as those for an answer of the server, stay as they are.
     sleep: async (ms, signal) =>
       RECONNECT_DELAYS_MS.includes(ms) ? void waits.push(ms) : await realWorld.sleep(ms, signal),
   };
@@ -60,7 +60,7 @@ after(async () => {
   await cluster.stop();
 });
 
-/** Sessions read the configuration again some time after that. */
+/** Sessions reload the configuration some time after this. */
 async function setReadOnly(isReadOnly: boolean): Promise<void> {
   await admin.query(`ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`);
   await admin.query('SELECT pg_reload_conf()');
@@ -115,7 +115,7 @@ test('writes are refused after a few tries, then at once, and accepted again; re
   assert.equal(countLines('PostgreSQL accepts writes again'), 1);
 });
 
-/** Of new sessions alone: those that are open stay as they are, as connections to a former primary do. */
+/** Changes new sessions only: open ones stay as they are, as connections to a former primary do. */
 async function setNewSessionsReadOnly(isReadOnly: boolean): Promise<void> {
   await admin.query(`ALTER ROLE postgres SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`);
 }
@@ -139,7 +139,7 @@ async function refuseWrites(insert: () => Promise<unknown>): Promise<void> {
 test('once a new connection accepts writes, those opened before are used no more', { skip }, async () => {
   const insert = (id: string) => store.write(insertNoteSql, [id, 2]);
   await refuseWrites(() => insert('refused'));
-  // As many at a time as the pool has connections; all of them refuse writes, and will do so.
+  // As many at a time as the pool has connections; all of these refuse writes, and will continue to.
   await Promise.all(Array.from({ length: 50 }, () => store.read(findNoteSql, ['first'])));
   await setNewSessionsReadOnly(false);
   clock.aheadMs += 500;

@@ -1,14 +1,14 @@
 /**
  * Measures how far the clock of the database's server differs from this machine's. Processes on one database compare times that
- * others wrote: with clocks apart, each would see the other's leases as ended and its retries as due.
+ * others wrote: if their clocks differ, one sees the other's leases as expired and its retries as due.
  */
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 
 export interface ServerClock {
-  /** How far it is ahead of this machine's; 0 while both agree within a second. */
+  /** How many milliseconds it is ahead of this machine's clock; 0 while both agree within a second. */
   readonly aheadMs: number;
-  /** Compares both clocks now, or waits for the comparison that is under way. */
+  /** Compares both clocks now, or waits for a running comparison. */
   measure(): Promise<void>;
   close(): void;
 }
@@ -21,9 +21,9 @@ export interface ServerClockDependencies {
 }
 
 const MEASURE_EVERY_MS = 5000;
-/** An answer that took longer says too little. */
+/** An answer that took longer is too imprecise. */
 const SLOW_MS = 2000;
-/** Clocks that agree so well are left as they are: a difference would change with each measurement. */
+/** Smaller differences are ignored: they would change with each measurement. */
 const AGREE_MS = 1000;
 
 export function createServerClock({ askMs, world, log }: ServerClockDependencies): ServerClock {

@@ -1,4 +1,4 @@
-/** HAProxy and Patroni may lead to a server shortly before its promotion has ended: its refusals are no failures of the call. */
+/** HAProxy and Patroni may route to a server shortly before its promotion has ended: its refusals do not fail the call. */
 import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ test('a serializable transaction that a standby refuses is sent again until the 
   const databaseUrl = await createTestDatabase(cluster.socketDir, 'standby');
   let onSleep = (): void => {};
   let promoted: Promise<unknown> | undefined;
-  // The pause that the store makes between two tries is as long as the promotion takes.
+  // The promotion ends during the pause that the store makes between two tries.
   const world: World = {
     ...realWorld,
     sleep: async () => {

@@ -1,6 +1,6 @@
 /**
  * Sends several statements to PostgreSQL in one message, and reads their answers. A round trip wakes two processes, which costs
- * more than most statements do. The server runs the statements in order, and skips the rest after one that failed.
+ * more than most statements do. The server runs the statements in order, and skips all after a failed one.
  */
 import type pg from 'pg';
 import type { Failure } from '../../errors.ts';
@@ -19,7 +19,7 @@ export interface BatchOptions {
   readonly isPrepared: boolean;
 }
 
-/** The answers of all statements; throws the failure of the first that failed. */
+/** Returns the answers of all statements; throws the error of the first failed one. */
 export function runBatch(
   client: pg.ClientBase,
   statements: readonly BoundStatement[],
@@ -42,7 +42,7 @@ function createBatch({ statements, isPrepared, resolve, reject }: BatchInput) {
   let columns: readonly Column[] = [];
   let rows: Row[] = [];
   let known: ColumnsByName = new Map();
-  // A value that cannot be read must not stop the driver in the middle of the answer.
+  // A value that cannot be parsed must not stop the driver in the middle of the answer.
   let failure: Failure | undefined;
   const nameOf = (index: number) => statements[index]?.statement.name ?? '';
   const endStatement = (command: string): void => {
@@ -77,10 +77,10 @@ function createBatch({ statements, isPrepared, resolve, reject }: BatchInput) {
   };
 }
 
-/** A batch needs this of the driver's connection. */
+/** The members of the driver's connection that a batch uses. */
 interface Wire {
   readonly stream: { cork(): void; uncork(): void };
-  /** The text of each statement that the server has prepared on this connection. */
+  /** The texts of the statements that the server has prepared on this connection, by name. */
   readonly parsedStatements: Record<string, string>;
   parse(message: { readonly name: string; readonly text: string }): void;
   bind(message: {
@@ -136,7 +136,7 @@ function sendStatements(wire: Wire, statements: readonly BoundStatement[], known
   if (preparing.size > 0) recordPrepared(wire, [...preparing]);
 }
 
-/** The server confirms each in turn; those after a statement that failed are not prepared. */
+/** The server confirms each in order; statements after a failed one are not prepared. */
 function recordPrepared(wire: Wire, preparing: [name: string, text: string][]): void {
   const record = (): void => {
     const [name, text] = preparing.shift()!;

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import type { BoundStatement } from '../store.ts';
 
 /**
- * Waits until no other transaction has this turn, and keeps it until the end of its own. It goes before the other statements,
- * since in read committed each statement sees what was committed before it began. A lock on rows would not do: a statement
- * that waits for a row reads the row again, but not the other tables of its condition.
+ * Waits until no other transaction holds the lock, and holds it until its own transaction ends. It must be the first statement,
+ * since in read committed each statement sees what was committed before it began. A row lock would not do: a statement that waits
+ * for a row reads the row again, but not the other tables of its condition.
  */
 export function waitForTurnStatement(turn: string): BoundStatement {
   const key = createHash('sha256').update(`trivet ${turn}`).digest().readUIntBE(0, 6);

@@ -1,10 +1,10 @@
 /**
- * Decides whether a PostgreSQL transaction is retried after a serialization conflict, a deadlock or a lost connection. It is sent again only
- * when it is certain that nothing of it was stored: after a conflict often, since one of two in conflict commits; after a lost
- * connection or the refusal of a server that accepts no writes only as long as a failover behind a proxy takes. When the server
- * still refuses then, it counts as read-only: until a new connection to it accepts writes every transaction is refused immediately.
- * Reads are sent even then. With several hosts a new connection to a server that is read-only fails by itself, so that one
- * counts as away instead.
+ * Decides whether a PostgreSQL transaction is retried after a serialization conflict, a deadlock or a lost connection. It is sent
+ * again only when nothing of it was stored for certain. After a conflict it is retried often, since one of two in conflict commits;
+ * after a lost connection or the refusal of a server that accepts no writes, only as long as a failover behind a proxy takes. If the
+ * server still refuses then, it counts as read-only: every transaction is refused immediately until a new connection to it accepts
+ * writes; reads are still sent. With several hosts, a new connection to a read-only server fails by itself, so such a server counts as
+ * away instead.
  */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
@@ -15,17 +15,17 @@ import { type PostgresClients, RECONNECT_DELAYS_MS } from './postgres-clients.ts
 import { isConnectionLost, isReadOnlyRefusal, isRetryable } from './postgres-pool.ts';
 import { retryWhile } from './retry-while.ts';
 
-/** One of two in conflict commits, so this ends; all waits are 12 s on average. */
+/** The most tries after conflicts: one of two in conflict commits, so they end. All waits together are 12 s on average. */
 const MAX_CONFLICTS = 100;
 const MAX_CONFLICT_DELAY_MS = 250;
-/** How soon a transaction may ask a read-only server again whether it accepts writes. */
+/** The least time between two checks of whether a read-only server accepts writes again. */
 const LOOK_EVERY_MS = 500;
 
 type Work<Result> = (client: pg.PoolClient) => Promise<Result>;
 
 export interface Transactions {
   readonly transact: <Result>(work: Work<Result>) => Promise<Result>;
-  /** Transactions of one name that conflict would continue to do so: after the first conflict they run one after the other. */
+  /** Transactions of one name that conflict would conflict again: after the first conflict they run one after the other. */
   readonly transactInTurn: <Result>(name: string, work: Work<Result>) => Promise<Result>;
 }
 
@@ -70,10 +70,10 @@ export function createTransactions({ clients, world, log }: TransactionsDependen
   return { transact, transactInTurn };
 }
 
-/** Whether the server accepts writes, as far as the last transactions have shown. */
+/** Whether the server accepts writes, according to the last transactions. */
 interface Writability {
   readonly isReadOnly: boolean;
-  /** Throws `unavailable` while it is too early to ask a read-only server again. */
+  /** Throws `unavailable` while it is too early to check a read-only server again. */
   checkTurn(): void;
   record(isWritable: boolean): void;
 }
@@ -108,7 +108,7 @@ function isLostUndone(error: unknown): boolean {
   return isConnectionLost(error) && (error as Failure).details?.isUnknown !== true;
 }
 
-/** Growing, and different for each, so that those who collided do not collide again. */
+/** Exponential with jitter, so that transactions that collided do not collide again. */
 function* listConflictDelays(world: World): Generator<number> {
   for (let attempt = 0; attempt < MAX_CONFLICTS; attempt += 1)
     yield world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);

@@ -21,8 +21,8 @@ export interface SqliteMigrationOptions {
 }
 
 /**
- * Brings the database up to date, all or nothing. The write lock of the file is the lease here: a second process waits
- * for it, 10 s at most, and then finds that there is nothing left to do.
+ * Runs the pending migrations in one transaction. The write lock of the file serves as the lease: a second process waits for it,
+ * 10 s at most, and then finds no pending migration.
  */
 export function migrateSqlite(options: SqliteMigrationOptions): void {
   const connection = openSqliteConnection(options.path, 'write');
@@ -36,12 +36,12 @@ export function migrateSqlite(options: SqliteMigrationOptions): void {
   }
 }
 
-// Without the write lock, so that a command can start while the service writes.
+// Read without the write lock, so that a command can start while the service writes.
 function isUpToDate(connection: SqliteConnection, migrations: readonly Migration[]): boolean {
   return hasTable(connection, 'schema_migrations') && planMigrations(migrations, listApplied(connection)).length === 0;
 }
 
-/** The migrations that this database has; none without tables. */
+/** Returns the migrations that this database has; an empty list without tables. */
 export function listSqliteMigrations(connection: SqliteConnection): AppliedMigrations {
   return hasTable(connection, 'schema_migrations') ? listApplied(connection) : { required: [], expansions: [] };
 }

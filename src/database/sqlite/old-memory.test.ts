@@ -1,4 +1,4 @@
-/** Reads and writes leave little in old memory, or the whole heap would be collected more often under load. */
+/** Reads and writes leave few objects in the old generation, or the whole heap would be collected more often under load. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { measureInWorker } from '../../../test/support/store/old-memory-cases.ts';

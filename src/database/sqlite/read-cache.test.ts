@@ -30,9 +30,9 @@ forEachEngine(
 const echoSql = statement('test-cached-echo', 'SELECT $1 AS one, $2 AS two');
 
 interface Counted {
-  /** Statements that were run. */
+  /** How many statements were run. */
   readonly count: () => number;
-  /** How often SQLite was asked whether anybody committed. */
+  /** How often the data version was read. */
   readonly countQuestions: () => number;
   readonly commit: () => Promise<void>;
 }
@@ -60,7 +60,7 @@ async function withCache(
   try {
     const commit = async () => {
       writer.execute('CREATE TABLE IF NOT EXISTS t (a); INSERT INTO t VALUES (1)');
-      // As a caller that learns of a commit does: from outside, and so in a later turn.
+      // A caller learns of a commit from outside, and so in a later turn.
       await new Promise(setImmediate);
     };
     await run(createReadCache(counted, maxAnswers), { count: () => reads, countQuestions: () => questions, commit });
@@ -90,7 +90,7 @@ test('the look-ups of one turn ask once whether anybody committed, and those of 
           await Promise.resolve();
         }
       };
-      // From the start of a turn: ticks run before the promises that go on from the first look-up.
+      // From the start of a turn: ticks run before the promises that continue after the first look-up.
       await new Promise<void>((resolve) => setImmediate(() => void lookUps().then(resolve)));
       assert.equal(countQuestions(), turn);
       await commit();

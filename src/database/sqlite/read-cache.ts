@@ -1,7 +1,7 @@
 /**
  * Caches answers of statements until the next commit of any process (SQLite's data version). Reading the data version takes
- * less time than most statements, and it reports commits of this process's own writer and of others: so a cached answer is as
- * true as a fresh one, and no change has to be announced.
+ * less time than most statements, and it reports commits of this process's writer and of other processes: so a cached answer is
+ * as current as a fresh one, and no change needs a notification.
  */
 
 import type { Row, SqlValue, Statement } from '../store.ts';
@@ -12,9 +12,9 @@ export interface ReadCache {
   readCached(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
 }
 
-/** Some megabytes; beyond it the cache is cleared. */
+/** The most entries, which take some megabytes; beyond it the cache is cleared. */
 const MAX_ANSWERS = 10_000;
-/** Digests and ids are far shorter; strangers choose client ids, and would fill the cache with long ones. */
+/** The longest cached key: digests and ids are far shorter, but strangers choose client ids, and could fill the cache with long ones. */
 const MAX_KEY_LENGTH = 300;
 
 export function createReadCache(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadCache {
@@ -25,16 +25,16 @@ export function createReadCache(connection: SqliteConnection, maxAnswers = MAX_A
     isChecked = false;
   };
 
-  // Asked before the rows are read: a commit in between makes the next answer fresh, never this one old.
+  // Read before the rows: a commit in between makes the next call read again, and never keeps a stale answer.
   const check = (): void => {
     const current = connection.dataVersion();
     // A new map: clearing one with each commit leaves its rows in old memory (`memory/id-table.ts`).
     if (current !== version) answers = new Map();
     version = current;
     isChecked = true;
-    // Valid until the current microtasks end. Nothing is received before that, so that no caller who learned of
-    // a later commit can have asked yet: the several look-ups of one request share one question. Node runs ticks before
-    // promises: the first tick may come before those that go on from this very look-up.
+    // The version is valid until the current microtasks end. Nothing is received before that, so no caller who learned of a later
+    // commit can have called yet: all look-ups of one request share one read of the version. Node runs ticks before promises: the
+    // first tick may run before the promises that continue after this look-up.
     process.nextTick(afterPromises, forget);
   };
 
@@ -57,7 +57,7 @@ function afterPromises(run: () => void): void {
   void Promise.resolve().then(() => process.nextTick(run));
 }
 
-/** Different for different parameters: each says its kind, and bytes, which may hold anything, say how many they are. */
+/** A key that differs for different parameters: each has its type, and bytes, which may have any content, have their length. */
 function formatKey({ name }: Statement<object>, parameters: readonly SqlValue[]): string {
   let key = name;
   for (const value of parameters) {

@@ -13,7 +13,7 @@ const PRAGMAS = `
 `;
 
 // FULL: a commit is on the disk before it is acknowledged, in WAL too. The larger log makes checkpoints rarer. The mode of the
-// journal is a part of the file, which one that only reads leaves as it is: a restored backup has no log before its first start.
+// journal is a part of the file, which a reader leaves as it is: a restored backup has no log before its first start.
 const PRAGMAS_OF_WRITER = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
@@ -21,7 +21,7 @@ const PRAGMAS_OF_WRITER = `
   PRAGMA journal_size_limit = 67108864;
 `;
 
-/** The sizes are in KiB. Large bodies fill both caches, so that both are memory of the process; the writer reads little. */
+/** Cache sizes in KiB. Large bodies fill both caches, so both count as memory of the process; the writer reads little. */
 const PRAGMAS_OF = {
   read: 'PRAGMA cache_size = -24576; PRAGMA query_only = ON;',
   write: `${PRAGMAS_OF_WRITER} PRAGMA cache_size = -8192;`,
@@ -31,7 +31,7 @@ const PRAGMAS_OF = {
 export interface SqliteConnection {
   run(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
   execute(text: string): void;
-  /** Changes whenever another connection has committed. */
+  /** A number that changes whenever another connection has committed. */
   dataVersion(): number;
   isInTransaction(): boolean;
   close(): void;
@@ -106,7 +106,7 @@ export function isSqliteError(error: unknown): boolean {
   return (error as { code?: unknown }).code === 'ERR_SQLITE_ERROR';
 }
 
-/** Says what SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
+/** Adds to SQLite's message what to do about it. Primary result codes: https://sqlite.org/rescode.html */
 export function describeSqliteError(error: unknown): string {
   const remedy = REMEDY_BY_CODE[((error as { errcode?: number }).errcode ?? 0) & 0xff];
   return remedy === undefined ? describeError(error) : `${describeError(error)}; ${remedy}`;
@@ -134,7 +134,7 @@ export function toSqliteValue(value: SqlValue): SQLInputValue {
 
 const UNIQUE = new Set([1555, 2067, 2579]);
 const FOREIGN_KEY = 787;
-/** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: nothing was stored, unless a commit failed so, and it may work later. */
+/** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: nothing was stored, unless a commit failed with it, and a retry may succeed. */
 const UNAVAILABLE = new Set([5, 6, 8, 10, 13, 14]);
 
 export function translateSqliteError(error: unknown, what: string): Error {
@@ -157,7 +157,7 @@ export function translateSqliteError(error: unknown, what: string): Error {
 
 const IO_ERROR = 10;
 
-/** A commit whose flush failed is undone here, and may be found all the same in the log when the database is opened after a crash. */
+/** A commit whose flush failed is undone here, but may still be found in the log when the database is opened after a crash. */
 export function translateCommitError(error: unknown): unknown {
   const { cause } = error as { readonly cause?: { readonly errcode?: number } };
   if (((cause?.errcode ?? 0) & 0xff) !== IO_ERROR) return error;

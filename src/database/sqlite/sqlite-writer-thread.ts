@@ -1,8 +1,8 @@
 /**
- * Writes to SQLite in a thread: one transaction takes every waiting write, with one flush of the disk (group commit). It stops
- * at 2,000 writes or 25 ms. A write of several statements beside others has a savepoint of its own; one statement undoes itself
- * when it fails. So a write that fails takes no other with it. All are answered after the commit; one that fails rejects all of
- * its writes.
+ * Writes to SQLite in a thread: one transaction takes every waiting write, with one flush of the disk (group commit). A batch ends
+ * at 2,000 writes or 25 ms. In a batch, a write of several statements has its own savepoint; a single statement undoes itself when
+ * it fails. So a failed write does not affect others. All are answered after the commit; a failed commit rejects all writes of its
+ * batch.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Failure } from '../../errors.ts';
@@ -27,10 +27,10 @@ export interface WriterThreadData {
   readonly port: MessagePort;
 }
 
-/** A batch ends here, so that answers are not late and other processes get their turn. */
+/** Limits of a batch, so that answers are not late and other processes can write in between. */
 const MAX_BATCH_WRITES = 2_000;
 const MAX_BATCH_MS = 25;
-/** The memory of such values is freed at once. */
+/** The memory of values of at least this many bytes is freed at once. */
 const LARGE_BYTES = 65_536;
 
 const { path, port } = workerData as WriterThreadData;
@@ -92,14 +92,14 @@ function acceptWhatArrived(): void {
     accept(received.message as WriterRequest);
 }
 
-/** Large bytes came over as a copy of their own. */
+/** Frees large values, which came to this thread as separate copies. */
 function releaseLarge(write: QueuedWrite): void {
   if (!('statements' in write)) return;
   for (const value of write.statements.flatMap(([, parameters]) => parameters))
     if (value instanceof Uint8Array && value.byteLength >= LARGE_BYTES) releaseBytes(value);
 }
 
-/** Before the transaction begins: an import waits for the disk, and the transaction would wait with it. */
+/** Imports procedures before the transaction begins: an import waits for the disk, and the transaction would wait with it. */
 async function importProcedures(batch: readonly QueuedWrite[]): Promise<void> {
   for (const write of batch) {
     if ('statements' in write || procedures.has(keyOf(write))) continue;
@@ -126,7 +126,7 @@ function refuse(name: string, error: Failure): Procedure<unknown, unknown> {
   return { name, module: '', isolation: 'serializable', run: () => Promise.reject(error) };
 }
 
-/** The outcomes of the first writes of the batch: as many as one transaction took, at least one. */
+/** Returns the outcomes of the first writes of the batch, as many as one transaction took: at least one. */
 async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome[]> {
   if (batch.length === 1) return [await commitAlone(batch[0]!)];
   const outcomes: WriterOutcome[] = [];
@@ -142,7 +142,7 @@ async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome
     return outcomes;
   } catch (error) {
     if (connection.isInTransaction()) connection.execute('ROLLBACK');
-    // When the transaction could not begin, all fail: each of the others would wait as long for the same error.
+    // If the transaction cannot begin, all writes fail: each of them would wait as long for the same error.
     const taken = outcomes.length === 0 ? batch : batch.slice(0, outcomes.length);
     return taken.map(({ id }) => ({ id, error: toWireError(error) }));
   }
@@ -163,7 +163,7 @@ async function commitAlone(write: QueuedWrite): Promise<WriterOutcome> {
 }
 
 async function runWrite(write: QueuedWrite): Promise<WriterOutcome> {
-  // A statement that fails undoes itself; only more than one needs a savepoint.
+  // A failed statement undoes itself; only several need a savepoint.
   if ('statements' in write && write.statements.length === 1) return runAlone(write.id, write.statements[0]!);
   control(SAVE);
   try {
@@ -213,8 +213,8 @@ async function callProcedure(write: ProcedureWrite): Promise<unknown> {
 }
 
 /**
- * Rejects in the next turn of the event loop. A procedure that awaits its statements only has ended by then; one that awaits
- * something else would hold the transaction, and every other writer with it, for as long as it likes.
+ * Rejects in the next turn of the event loop. A procedure that awaits only its statements has ended by then; one that awaits
+ * anything else would hold the transaction, and all other writers, for an unknown time.
  */
 function refuseToWait(name: string): { readonly refusal: Promise<never>; readonly timer: NodeJS.Immediate } {
   const { promise: refusal, reject } = Promise.withResolvers<never>();
@@ -232,7 +232,7 @@ function reply(outcomes: readonly WriterOutcome[]): void {
   }
 }
 
-// One answer that cannot be cloned (a function in it, say) must not take the others with it.
+// One answer that cannot be cloned (with a function in it, say) must not make the others fail.
 function replyAlone(outcome: WriterOutcome): void {
   try {
     port.postMessage({ outcomes: [outcome] } satisfies WriterReply);

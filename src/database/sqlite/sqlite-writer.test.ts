@@ -157,7 +157,7 @@ test('a write waits while another process has the write lock', async () => {
   const write = store.write(insertNoteSql, ['a', 1]).then(() => {
     isDone = true;
   });
-  // That it waits has no event.
+  // No event shows that it waits.
   await sleep(100);
   assert.equal(isDone, false);
   other.exec('COMMIT');

@@ -6,12 +6,12 @@ import { createWriterCallers } from './writer-callers.ts';
 import { startWriterLink, type WriterLink } from './writer-link.ts';
 import { fromWireError, type QueuedWrite, type WriterOutcome } from './writer-protocol.ts';
 
-/** The main thread's end of the writer thread: bounds how many writes wait, and starts the thread again when it ends. */
+/** The main thread's side of the writer thread: limits how many writes wait, and restarts the thread when it ends. */
 export interface SqliteWriter {
   writeAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   countWaiting(): number;
-  /** Resolves when everything that waits is stored and the database is closed. */
+  /** Resolves when all waiting writes are stored and the database is closed. */
   close(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
     if (callers.count() === 0) link?.rest();
   };
 
-  // The next write starts another thread. Whether the last batch was stored cannot be known here.
+  // The next write starts another thread. Whether the last batch was stored is unknown here.
   const endThread = (cause: Error | undefined): void => {
     link = undefined;
     if (cause !== undefined)

@@ -1,4 +1,4 @@
-/** Keeps the callers that wait for an answer of the writer thread, and fails them when it ends. */
+/** Keeps the callers that wait for an answer of the writer thread, and rejects their calls when the thread ends. */
 import type { Failure } from '../../errors.ts';
 import { IdTable } from '../../memory/id-table.ts';
 import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
@@ -6,11 +6,11 @@ import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
 export interface WriterCallers {
   /** Registers a caller, then sends its write under the id. */
   add<Result>(bytes: number, send: (id: number) => void): Promise<Result>;
-  /** Answers the caller of the outcome; false when it was answered before. */
+  /** Settles the call of the outcome; returns false when it was settled before. */
   settle(outcome: WriterOutcome): boolean;
   rejectAll(failure: Failure): void;
   count(): number;
-  /** Bytes of the writes that wait. */
+  /** The bytes of the waiting writes. */
   waitingBytes(): number;
 }
 

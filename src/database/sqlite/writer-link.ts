@@ -15,7 +15,7 @@ export interface WriterLink {
   define(statement: Statement<object>): number;
   /** Sends the write at the end of this turn of the event loop, together with all other writes of the turn. */
   send(write: QueuedWrite): void;
-  /** No write is waiting: the thread alone does not keep the process alive. */
+  /** Must be called when no write waits: the thread alone does not keep the process alive. */
   rest(): void;
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@
 import { Failure, type FailureCode, type FailureDetails } from '../../errors.ts';
 import type { SqlValue } from '../store.ts';
 
-/** Messages between a process and its SQLite writer thread. A statement's text goes over once, then only its number. */
+/** Messages between a process and its SQLite writer thread. A statement's text is sent once, then only its number. */
 
 export type WriterStatement = readonly [statement: number, parameters: readonly SqlValue[]];
 
@@ -23,7 +23,7 @@ export type QueuedWrite = StatementsWrite | ProcedureWrite;
 export interface WriterRequest {
   readonly definitions: readonly (readonly [number: number, name: string, text: string])[];
   readonly writes: readonly QueuedWrite[];
-  /** Close the database once everything before is done. */
+  /** Closes the database after all earlier requests. */
   readonly close?: true;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Refuses to serve a SQLite store whose rows were copied to PostgreSQL. A service that is started without DATABASE_URL would
- * serve it silently, so a file beside it refuses that until a person decides.
+ * silently serve it, so a file beside it prevents that until a person decides.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -11,15 +11,15 @@ import { hasFile } from '../has-file.ts';
 const MARKER_FILE = 'trivet.moved';
 
 export interface MoveMark {
-  /** The copy is committed. */
+  /** Must be called when the copy is committed. */
   complete(nowMs: number): void;
-  /** No copy was committed: the store is as it was. */
+  /** Must be called when the copy was not committed: removes the mark. */
   undo(): void;
 }
 
 /**
- * Marks the store before the commit of its copy, also for after a power cut: a process that ends in the middle of the commit
- * leaves no two stores that are served. `target` must not hold a password.
+ * Durably marks the store before the commit of its copy: after a process has ended in the middle of the commit, the two stores
+ * cannot both be served. `target` must not contain a password.
  */
 export function beginMove(dataDir: string, target: string, nowMs: number): MoveMark {
   const file = markerOf(dataDir);
@@ -36,7 +36,7 @@ export function beginMove(dataDir: string, target: string, nowMs: number): MoveM
 
 const UNFINISHED = 'A move';
 
-/** What is known of a move whose commit may have happened, or not. */
+/** The message about a move whose outcome is unknown. */
 export function findUnfinishedMove(dataDir: string): string | undefined {
   const marker = readMarker(dataDir)?.trim();
   return marker?.startsWith(UNFINISHED) ? marker : undefined;

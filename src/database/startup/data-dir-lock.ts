@@ -8,18 +8,18 @@ import { ensureDataDir } from './data-dir.ts';
 import { isBusy, tryLockFile } from './file-lock.ts';
 
 export interface DataDirLock {
-  /** Leaves a note of the keys that this service knows, the one it encrypts with first, for commands that encrypt beside it. */
+  /** Records the ids of the keys of this service, the current one first, for commands that encrypt beside it. */
   recordKeys(keyIds: readonly number[]): void;
   [Symbol.dispose](): void;
 }
 
 const LOCK_FILE = 'serve.lock';
-/** The number of the process, and in a second line the ids of its keys. A process that was killed leaves it behind. */
+/** The file with the process id and, in a second line, the ids of its keys. A killed process leaves it behind. */
 const PID_FILE = 'serve.pid';
 
 /**
- * Keeps a second service away from the folder. Commands need no lock: the database serializes their writes. The lock is
- * on a small file of its own.
+ * Keeps a second service away from the folder. Commands need no lock: the database serializes their writes. The lock is on a
+ * separate small file.
  */
 export function lockDataDir(dataDir: string): DataDirLock {
   ensureDataDir(dataDir);
@@ -51,7 +51,7 @@ function lockFile(path: string, pidFile: string): Disposable {
   throw new Failure('conflict', message);
 }
 
-/** The ids of the keys that the service of this folder knows, the one it encrypts with first; undefined while no service runs. Empty while it starts. */
+/** Returns the ids of the keys of this folder's service, the current one first; empty while it starts, undefined while none runs. */
 export function findServiceKeys(dataDir: string): readonly number[] | undefined {
   if (!isLocked(join(dataDir, LOCK_FILE))) return undefined;
   const [, ids = ''] = readNote(join(dataDir, PID_FILE));
@@ -77,7 +77,7 @@ function describeHolder(pidFile: string): string {
   return processId ? ` (process ${processId})` : '';
 }
 
-/** Its lines. The holder writes them after it has the lock, so for a moment there may be none. */
+/** Reads its lines. The holder writes them after it has the lock, so for a moment the file may be empty. */
 function readNote(pidFile: string): readonly string[] {
   try {
     return readFileSync(pidFile, 'utf8').split('\n');

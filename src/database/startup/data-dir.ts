@@ -23,7 +23,7 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
   3133910204: 'a folder shared with the host',
 };
 
-/** Creates the folder when it is absent, readable by its owner alone, and refuses a folder that is not on a local disk. */
+/** Creates a missing folder, readable by its owner only, and refuses a folder that is not on a local disk. */
 export function ensureDataDir(dataDir: string): void {
   try {
     makeFolder(resolve(dataDir));
@@ -44,7 +44,7 @@ export function ensureDataDir(dataDir: string): void {
     );
 }
 
-/** Parents first. Not by the `recursive` of Node, which never returns where a parent takes no folders, as in /proc. */
+/** Creates parents first. Node's `recursive` is not used: it never returns where a parent accepts no folders, as in /proc. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) {
     if (statSync(folder).isDirectory()) return;
@@ -54,7 +54,7 @@ function makeFolder(folder: string): void {
   mkdirSync(folder, { mode: 0o700 });
 }
 
-/** The name of the network file system with this statfs type, or nothing when it is a local one. */
+/** Returns the name of the network file system with this statfs type; undefined for a local one. */
 export function findNetworkFileSystem(type: number): string | undefined {
   return NETWORK_FILE_SYSTEMS[type >>> 0];
 }

@@ -11,7 +11,7 @@ import { ensureDataDir } from './data-dir.ts';
 
 export interface EncryptionKeySource {
   readonly dataDir: string;
-  /** The setting `store.secretKeys`; with it there is no file. */
+  /** The setting `store.secretKeys`; with it, no key file is used. */
   readonly configured: readonly Uint8Array[] | undefined;
   readonly world: World;
 }
@@ -19,12 +19,12 @@ export interface EncryptionKeySource {
 const KEY_FILE = 'keys';
 const KEY_BYTES = 32;
 
-/** The keys that encrypt secrets, the first for new ones: those of the configuration, or of the file where there is one. */
+/** Returns the keys that encrypt secrets, the one for new secrets first: from the configuration, or from the file if it exists. */
 export function readEncryptionKeys({ dataDir, configured }: EncryptionKeySource): readonly Uint8Array[] | undefined {
   return configured !== undefined && configured.length > 0 ? configured : readKeyFile(join(dataDir, KEY_FILE));
 }
 
-/** Makes the file of keys, once. */
+/** Creates the key file if it does not exist. */
 export function createEncryptionKeys({ dataDir, world }: EncryptionKeySource): readonly Uint8Array[] {
   ensureDataDir(dataDir);
   const path = join(dataDir, KEY_FILE);
@@ -51,7 +51,7 @@ function readIfPresent(path: string): string | undefined {
   }
 }
 
-/** The cipher of this database, with the keys checked against it. A database with encrypted secrets gets no new key. */
+/** Returns the cipher of this database after it has checked the keys. A database with encrypted secrets gets no new key. */
 export async function openSecretCipher(store: Store, source: EncryptionKeySource): Promise<SecretCipher> {
   const keys = readEncryptionKeys(source);
   if (keys === undefined && (await findCanary(store)) !== undefined) throw refuseKeys();
@@ -70,7 +70,7 @@ const findCanarySql: Statement<{ readonly sealed: Uint8Array }> = statement(
   'SELECT sealed FROM vault_canaries WHERE id = 1',
 );
 
-/** Encrypted again last: then the first key decrypts everything, and a start without the others is right. */
+/** The test value is encrypted again last: then the first key decrypts everything, and a start without the others is correct. */
 export const ENCRYPTED_CANARY = createEncryptedColumn({
   name: 'the test value for checking keys',
   table: 'vault_canaries',
@@ -98,7 +98,7 @@ export async function checkEncryptionKeys(store: Store, cipher: SecretCipher): P
 }
 
 /**
- * The same check for a program that only looks: it makes no keys, and stores no test value. False when nothing is encrypted yet.
+ * Does the same check for a program that only reads: creates no key, stores no test value. Returns false when nothing is encrypted yet.
  */
 export async function checkStoredKeys(store: Pick<Store, 'read'>, source: EncryptionKeySource): Promise<boolean> {
   const keys = readEncryptionKeys(source);

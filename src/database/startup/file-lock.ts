@@ -1,9 +1,9 @@
-/** Locks a file for one process. The lock is SQLite's, so the system lets it go with the process, however that ends. */
+/** Locks a file for one process. The lock is SQLite's, so the system releases it when the process ends, however it ends. */
 import { DatabaseSync } from 'node:sqlite';
 
 const BUSY = 5;
 
-/** Undefined while another process has the lock. Throws when the file cannot be created or written. */
+/** Returns undefined while another process has the lock. Throws when the file cannot be created or written. */
 export function tryLockFile(path: string): Disposable | undefined {
   let database: DatabaseSync | undefined;
   try {

@@ -15,7 +15,7 @@ import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts'
 export interface InspectedStore extends Pick<Store, 'engine' | 'read' | 'readCached' | 'clockAheadMs'> {
   /** The migrations that the service would apply, in its order. */
   readonly missing: readonly Migration[];
-  /** Why the server of the database takes no writes; undefined if it does, and for SQLite. */
+  /** Why the server of the database accepts no writes; undefined if it does, and for SQLite. */
   readonly readOnlyReason: 'standby' | 'read-only' | undefined;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -25,7 +25,7 @@ export type InspectOptions = Pick<StoreOptions, 'dataDir' | 'databaseUrl' | 'mig
   readonly world: World;
 };
 
-/** Undefined where no store of this program is yet. Throws when the store is newer than this program. */
+/** Returns undefined where this program has no store yet. Throws when the store is newer than this program. */
 export async function inspectStore(options: InspectOptions): Promise<InspectedStore | undefined> {
   const found = options.databaseUrl === undefined ? inspectSqlite(options) : await inspectPostgres(options);
   if (found === undefined) return undefined;

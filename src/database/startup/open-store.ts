@@ -1,4 +1,4 @@
-/** Opens the store, SQLite or PostgreSQL, and runs the migrations that are still to run. */
+/** Opens the store, SQLite or PostgreSQL, and runs the pending migrations. */
 import { closeSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure } from '../../errors.ts';
@@ -19,21 +19,21 @@ import { checkNotCopied } from './copied-store.ts';
 import { ensureDataDir } from './data-dir.ts';
 
 export interface StoreOptions {
-  /** Folder of the SQLite database; made when absent. Not used with a `databaseUrl`. */
+  /** Folder of the SQLite database, created if missing. Not used with a `databaseUrl`. */
   readonly dataDir: string;
   /** PostgreSQL; without it, SQLite. */
   readonly databaseUrl?: string | undefined;
   readonly poolSize?: number;
   readonly migrations: readonly Migration[];
-  /** Creates the database where none of this program is yet, unless this says `refuse`. */
+  /** Whether to create the database where this program has none; `refuse` throws instead. */
   readonly ifAbsent?: 'create' | 'refuse';
-  /** Refuses an embedded database that was copied to another, unless this says `open`. */
+  /** Whether to refuse an embedded database that was copied to another one; `open` opens it. */
   readonly ifCopied?: 'open' | 'refuse';
   readonly log: Log;
   readonly world: World;
-  /** Where writes are timed and counted; without it, nowhere. */
+  /** Times and counts writes, if given. */
   readonly metrics?: Metrics;
-  /** Ends the waits of migrations. */
+  /** Aborts the waits of migrations. */
   readonly stopping?: AbortSignal;
 }
 
@@ -48,14 +48,14 @@ export function hasDatabase(dataDir: string): boolean {
   return hasFile(databaseFileOf(dataDir));
 }
 
-/** Opens the database, brings its schema up to date and answers with the one way to it. */
+/** Opens the database, migrates its schema and returns the store. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const engine =
     options.databaseUrl === undefined ? openSqlite(options) : await openPostgres(options.databaseUrl, options);
   return createStore(engine, options, await openStoreMetrics(engine, options.metrics));
 }
 
-/** Commands have no metrics, since no server scrapes them, and do not load what counts. */
+/** Commands have no metrics, since no server scrapes them, and do not load the metrics library. */
 async function openStoreMetrics(engine: Engine, metrics: Metrics | undefined): Promise<StoreMetrics> {
   if (metrics === undefined) return { time: (work) => work() };
   return (await import('../store-metrics.ts')).createStoreMetrics(metrics, engine);
@@ -71,7 +71,7 @@ function openSqlite({ dataDir, migrations, ifAbsent, ifCopied, log, world }: Sto
   return openSqliteEngine({ path, log });
 }
 
-/** The folder may have been there before, open to others; SQLite gives its log the rights of this file. */
+/** An existing folder may be open to others; SQLite gives its log the permissions of this file. */
 function createDatabaseFile(path: string): void {
   try {
     closeSync(openSync(path, 'a', 0o600));
@@ -80,7 +80,7 @@ function createDatabaseFile(path: string): void {
   }
 }
 
-/** The PostgreSQL client is loaded only by programs that use it: the others start sooner. */
+/** Only programs that use the PostgreSQL client load it: all others start sooner. */
 async function openPostgres(
   databaseUrl: string,
   { poolSize = 10, migrations, ifAbsent, log, world, stopping }: StoreOptions,
@@ -161,7 +161,7 @@ function createStore(engine: Engine, { log, world }: StoreOptions, { time }: Sto
   };
 }
 
-/** A text is looked at once: its name means it for good. */
+/** A text is checked once: its name never means another text. */
 function createReadCheck() {
   const readOnly = new Set<string>();
   return ({ name, text }: Statement<object>, parameters: readonly SqlValue[]): void => {

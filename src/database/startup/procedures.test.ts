@@ -91,7 +91,7 @@ test('a procedure that waits for anything but its statements is refused, since i
   await using store = await openTestStore(place, options);
   await assert.rejects(store.call(insertAndWait, 'slow'), hasCode('internal'));
   await store.write(insertNoteSql, ['next', 1]);
-  // Longer than the procedure would have waited: that nothing follows has no event.
+  // Longer than the procedure would have waited: no event shows that nothing follows.
   await sleep(100);
   assert.deepEqual(await listIds(store), ['next']);
 });

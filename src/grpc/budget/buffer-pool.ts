@@ -6,8 +6,8 @@ const MAX_KEPT_BYTES = 262_144;
 const MAX_KEPT = 64;
 
 /**
- * Buffers for writes, shared by all connections. A new buffer for each write would be garbage outside the heap at once, and
- * the more of it there is, the sooner the whole heap is collected. A connection has at most one, and only while it writes.
+ * Buffers for writes, shared by all connections. A new buffer for each write would become garbage outside the heap, and more
+ * such garbage makes V8 collect the whole heap more often. A connection has at most one buffer, and only while it writes.
  */
 export class BufferPool {
   /** The last used buffer is taken first: it is likely in the processor's cache, and of the size that is needed. */

@@ -2,7 +2,7 @@
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { COST, type Share } from './turns.ts';
 
-/** Further calls wait while calls under way, and answers that wait for a window, keep more bytes than this. */
+/** New calls wait while running calls, and answers that wait for a flow-control window, keep more bytes than this. */
 const MAX_BYTES = 4_194_304;
 
 export interface QueuedCall extends Linked<QueuedCall> {
@@ -16,7 +16,7 @@ export interface CallQueueDependencies {
   readonly share: Share;
 }
 
-/** Calls of one connection that cannot start in the turn in which they came. They start one after the other. */
+/** Calls of one connection that cannot start in the event loop turn in which they arrived. They start one after the other. */
 export class CallQueue {
   readonly #dependencies: CallQueueDependencies;
   readonly #waiting = new LinkedQueue<QueuedCall>();
@@ -50,7 +50,7 @@ export class CallQueue {
     });
   }
 
-  /** The promise of a call never rejects: it fails by itself. */
+  /** The promise of a call never rejects: a call reports its own failure. */
   async #startNext(): Promise<void> {
     const call = this.#waiting.first;
     if (call === undefined) return;

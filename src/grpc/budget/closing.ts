@@ -2,14 +2,14 @@
 import type { Socket } from 'node:net';
 import { countTaken } from '../../connections/socket-progress.ts';
 
-/** For the client to close its side, once the kernel has all answers. */
+/** How long the client may take to close its side, once the kernel has taken all answers. */
 const END_MS = 5000;
-/** For the client to take more of them before: the kernel reports up to 1.3 MB at once, which a slow client reads for seconds. */
+/** How long the client may take no bytes before that: the kernel reports up to 1.3 MB at once, which a slow client reads for seconds. */
 const TAKE_MS = 20_000;
 const CHECK_MS = 1000;
 /** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
-/** A client that keeps sending meanwhile is not reading. */
+/** How many bytes of a closing client are discarded: a client that keeps sending does not read. */
 const DISCARD_BYTES = 1_048_576;
 
 /** Closes without waiting for a client that does not close its side. Its reader must be stopped: late bytes are discarded. */
@@ -19,18 +19,18 @@ export function endSocket(socket: Socket): void {
   socket.end();
 }
 
-/** The client sends nothing more. It may read the answers to its calls under way. */
+/** The client has ended its side. It may still read the answers to its running calls. */
 export function endHalfOpenLater(socket: Socket): void {
   destroyUnread(socket);
 }
 
-/** Ends as soon as what was written is sent. */
+/** Ends as soon as all written bytes are sent. */
 export function endSocketSoon(socket: Socket): void {
   socket.destroySoon();
   destroyAfter(socket, LINGER_MS);
 }
 
-/** The same, but waits for a client that goes on taking it. */
+/** Does the same, but waits as long as the client keeps taking bytes. */
 export function endSocketOnceTaken(socket: Socket): void {
   socket.destroySoon();
   destroyUnread(socket, LINGER_MS, () => LINGER_MS);
@@ -55,7 +55,7 @@ function discardLateBytes(socket: Socket): void {
   socket.resume();
 }
 
-/** Destroys once the client has taken nothing for a while. A timeout of the socket would begin again with each byte that comes. */
+/** Destroys the socket once its client has taken nothing for a while. A timeout of the socket would restart with each received byte. */
 function destroyUnread(
   socket: Socket,
   checkMs = CHECK_MS,
@@ -73,7 +73,7 @@ function destroyUnread(
   socket.once('close', () => clearInterval(timer));
 }
 
-/** A connection that has closed is kept no longer: thousands a second may come and go. */
+/** Drops a connection as soon as it has closed: thousands may open and close in a second. */
 function destroyAfter(socket: Socket, ms: number): void {
   if (socket.closed) return;
   const timer = setTimeout(() => socket.destroy(), ms).unref();

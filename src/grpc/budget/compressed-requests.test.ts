@@ -96,7 +96,7 @@ test('compressed messages of calls that ended are not expanded', async (t) => {
   await client.sendData(1001, bomb);
   await client.untilEnded(1001);
   assert.match(String(client.endOf(1001)?.payload), /grpc-status.0/s);
-  // This one, and at most one whose call ended while it was expanded as a small message.
+  // This message, and at most one whose call ended while it was expanded as a small message.
   assert.ok(expansions() - before <= 2, `${expansions() - before} of ${ids.length}`);
   client.socket.destroy();
 });

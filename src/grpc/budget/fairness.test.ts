@@ -1,4 +1,4 @@
-/** The transport takes memory back from an attacker who keeps it, and not from others who keep a little for a moment. */
+/** The transport takes memory back from an attacker who keeps it, not from clients that keep a little for a moment. */
 import assert from 'node:assert/strict';
 import { afterEach, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
  * Reserves memory for large messages: only a message with a reservation gets a larger window, and the others
- * wait. The next one belongs to the network with the least reserved memory, and in it to the connection with the least, so that
- * a client with many messages does not pass a client with one.
+ * wait. The next reservation goes to the network with the least reserved memory, and in it to the connection with the least, so
+ * that a client with many messages does not overtake a client with one.
  */
 
 import type { NetworkUse } from '../../connections/network-use.ts';
@@ -11,7 +11,7 @@ export interface ReservationOwner {
   readonly network: NetworkUse;
   /** The bytes that all messages of this connection have reserved. */
   reservedBytes: number;
-  /** Its messages that wait; kept here for `LargeMessages`. */
+  /** The messages of this connection that wait, which `LargeMessages` stores here. */
   reservationQueue: OwnerQueue | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface ReservationRequest {
   readonly owner: ReservationOwner;
   readonly bytes: number;
   readonly onGranted: () => void;
-  /** Called when the message did not come in time. */
+  /** Called when the message did not arrive in time. */
   readonly onExpired: () => void;
 }
 
@@ -44,7 +44,7 @@ const EXPIRES_MS = 60_000;
 /** While others wait, a reservation ends after this time. */
 const EXPIRES_BESIDE_OTHERS_MS = 5000;
 
-/** Its timer runs while it is granted. */
+/** A requested reservation. Its timer runs while it is granted. */
 interface Entry extends ReservationRequest, Linked<Entry> {
   timer: NodeJS.Timeout | undefined;
 }
@@ -99,13 +99,13 @@ export class LargeMessages {
     }
   }
 
-  /** Whether a message waits for others, and not for those of its own connection. */
+  /** Whether a message waits for other connections, not for messages of its own. */
   get #isContended(): boolean {
     for (const _ of this.#listHeads()) return true;
     return false;
   }
 
-  /** Undefined while the message whose turn it is does not fit: smaller messages do not pass it. */
+  /** Undefined while the next message does not fit: smaller messages do not overtake it. */
   #findNext(): Entry | undefined {
     let next: Entry | undefined;
     for (const entry of this.#listHeads()) if (hasLessReserved(entry, next)) next = entry;
@@ -138,7 +138,7 @@ export class LargeMessages {
     owner.network.reservedBytes += bytes;
   }
 
-  /** Ends reservations that exist now and still exist after the time, if others still wait then. */
+  /** After the time limit, ends the reservations of now that still exist, if other messages still wait. */
   #watchContention(): void {
     if (this.#contention !== undefined) return;
     const holders = this.#granted.list();

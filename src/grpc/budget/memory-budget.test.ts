@@ -9,7 +9,7 @@ test('of thousands of small calls few are ended at a time, and of large ones unt
   assert.equal(countEnded({ calls, bytes: 100_000 }), calls / 16 + 1);
 });
 
-/** The memory is full of such calls, and one more comes. */
+/** Such calls fill the memory, and one more arrives. */
 function countEnded({ calls, bytes }: { readonly calls: number; readonly bytes: number }): number {
   const budget = new MemoryBudget(calls * bytes, () => 0);
   let ended = 0;

@@ -1,26 +1,26 @@
 /**
- * Limits the bytes that all gRPC connections keep, and ends calls (RESOURCE_EXHAUSTED) of the network that keeps most beyond it.
- * When it is exceeded, calls of the network with the largest bytes × time are ended until there is room again, so that callers
- * with few bytes, or with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a
- * little for ever would push out a connection that holds a large request for some milliseconds.
+ * Limits the bytes that all gRPC connections keep, and beyond the limit ends calls (RESOURCE_EXHAUSTED) of the greediest network.
+ * The greediest network has the largest bytes × time. Its calls end until there is room again, so that callers with few bytes, or
+ * with many bytes for a moment, are not affected. Size alone would be wrong: many connections that keep a little for ever would
+ * push out a connection that holds a large request for some milliseconds.
  */
 
 import type { NetworkUse } from '../../connections/network-use.ts';
 import { BlockPool } from '../../memory/block-pool.ts';
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 
-/** The age of bytes is clipped at this: a stream that lasts for days is no attack. */
+/** The age of bytes is capped at this: a stream that lasts for days is no attack. */
 const MAX_AGE_MS = 60_000;
-/** The least age of bytes, so that bytes which have just come have a weight too. */
+/** The least age of bytes, so that bytes which have just arrived have a weight too. */
 const FIRST_MS = 1000;
 /** Some more calls are ended than necessary, so that there is room for many frames: the search is expensive. */
 const SLACK = 1 / 16;
-/** But not more than these beyond what is necessary: thousands of small calls would hold up all others. */
+/** At most this many calls are ended beyond what is necessary: thousands of small calls would hold up all others. */
 const MAX_SHED_FOR_SLACK = 32;
 
 export interface AccountOwner {
   readonly network: NetworkUse;
-  /** Ends the call that keeps most, and returns false when that frees nothing. */
+  /** Ends the call that keeps the most bytes, and returns false when that frees nothing. */
   readonly shed: () => boolean;
 }
 
@@ -35,7 +35,7 @@ export class MemoryBudget {
   readonly blocks = new BlockPool();
   readonly #monotonicMs: () => number;
   #bytes = 0;
-  /** Those that have bytes, and an owner. */
+  /** The entries that have bytes and an owner. */
   readonly #accounts = new LinkedQueue<MemoryAccount>();
   #isShedding = false;
 
@@ -75,7 +75,7 @@ export class MemoryBudget {
     }
   }
 
-  /** The worst network first, and in it the worst connection. */
+  /** Sorted by bytes × time: the worst network first, and in it the worst connection. */
   #rank(): MemoryAccount[] {
     const networks = new Map<NetworkUse, NetworkScore>();
     const nowMs = this.#monotonicMs();
@@ -101,7 +101,7 @@ export class MemoryAccount implements Linked<MemoryAccount> {
   readonly #monotonicMs: () => number;
   readonly #onChange: (account: MemoryAccount, change: number) => void;
   #bytes = 0;
-  /** When the bytes came, on average. */
+  /** When the bytes arrived, on average. */
   #meanMs = 0;
 
   constructor(dependencies: {

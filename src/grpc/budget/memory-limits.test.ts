@@ -1,4 +1,4 @@
-/** What clients can make the transport keep of requests is bounded, and calls that are refused for it do not disturb others. */
+/** The bytes of requests that clients can make the transport keep are bounded, and calls refused for this do not disturb others. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { MEBIBYTE, measureArrayBuffers } from '../../../test/support/basics/memory-growth.ts';
@@ -115,7 +115,7 @@ test('room for a message is free again when the message is dropped as it gets it
   assert.match(String(client.endOf(largest)?.payload), /grpc-status.8/s);
   for (const id of others) client.send(frame(RST, 0, id, Buffer.from('00000008', 'hex')));
   await client.settle();
-  // Together they take all that the large messages of one connection may have.
+  // Together they take all the memory that large messages of one connection may have.
   for (const id of [first, second]) send(id, 982_000, 100);
   await client.settle();
   for (const id of [first, second]) assert.ok(client.windowOf(id) > 900_000, `${client.windowOf(id)} bytes`);
@@ -139,7 +139,7 @@ test('when all connections together keep too much, the one that keeps most pays 
     client.frames.filter(({ type, flags }) => type === HEADERS && (flags & 1) === 1),
   );
   assert.ok(shed.length > 0);
-  // The time tells them from calls whose message is too large.
+  // The pushback time distinguishes them from calls whose message is too large.
   for (const { payload } of shed) assert.match(String(payload), /grpc-status.8.*grpc-retry-pushback-ms.1000/s);
   modest.send(frame(DATA, 1, 1, hello.subarray(6)));
   await modest.untilEnded(1);

@@ -1,4 +1,4 @@
-/** Holds what a socket has read and its connection has not used, and pauses the socket while its client does not read. */
+/** Holds bytes that a socket has read and its connection has not used yet, and pauses the socket while its client does not read. */
 import type { Socket } from 'node:net';
 import { freeMemory, hasOwnMemory } from '../../memory/free-memory.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
@@ -7,32 +7,32 @@ import { COST, type Share } from './turns.ts';
 export interface ReadQueueDependencies {
   readonly socket: Socket;
   readonly share: Share;
-  /** Called with the bytes that a read leaves as garbage: most are freed as soon as they are used. */
+  /** Called with the number of bytes that a read leaves as garbage: most reads are freed as soon as they are used. */
   readonly countGarbage: CountGarbage;
-  /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
+  /** Uses the chunk, and returns the bytes that it leaves for a later turn. Its errors go to `onFault`. */
   readonly use: (chunk: Buffer) => Buffer | undefined;
-  /** Called when the bytes that were read are used, as far as the share of this turn allows. */
+  /** Called when as many of the read bytes are used as the share of this turn allows. */
   readonly onPause: () => void;
   readonly onFault: (error: unknown) => void;
-  /** Called once when the client has ended its side, and all that it sent is used. */
+  /** Called once, when the client has ended its side and all its bytes are used. */
   readonly onEnd: () => void;
 }
 
-/** Chunks of up to 64 KiB that are read ahead at most. Keeping one costs less than pausing and resuming the socket. */
+/** The most chunks, of up to 64 KiB each, that are read ahead. Keeping one costs less than pausing and resuming the socket. */
 const MAX_AHEAD = 1;
 
 /**
- * What a socket has read and its connection has not used yet. The socket is read again only when almost all of it is used and
- * the client takes its answers; otherwise both would fill the memory.
+ * Bytes that a socket has read and its connection has not used yet. The socket is read again only when almost all of them are
+ * used and the client takes its answers; otherwise requests and answers would fill the memory.
  */
 export class ReadQueue {
   readonly #dependencies: ReadQueueDependencies;
   readonly #chunks: Buffer[] = [];
-  /** The read that is used, while nothing else may keep it. */
+  /** The read whose bytes are being used, while nothing else may keep it. */
   #freeable: Buffer | undefined;
   #isUsing = false;
   #isStopped = false;
-  /** The client has ended its side, and that was not reported. */
+  /** The client has ended its side, which was not reported yet. */
   #hasEnded = false;
   readonly #onWritable: (() => void)[] = [];
 
@@ -55,17 +55,17 @@ export class ReadQueue {
     });
   }
 
-  /** Whether what was read is being used: what that causes goes out together, at its end. */
+  /** Whether a read is being used: the frames that it causes are sent together, at its end. */
   get isUsing(): boolean {
     return this.#isUsing;
   }
 
-  /** Whether bytes have come that wait for their turn. */
+  /** Whether received bytes wait for their turn. */
   get hasUnused(): boolean {
     return this.#chunks.length > 0;
   }
 
-  /** Something uses bytes of this read after it was handled: they are left to the collector. */
+  /** A call still uses bytes of this read after it was handled: the garbage collector frees them. */
   keepRead(): void {
     if (this.#freeable === undefined) return;
     this.#dependencies.countGarbage(this.#freeable.length);
@@ -89,7 +89,7 @@ export class ReadQueue {
     if (share.isSpent) share.ask();
   }
 
-  /** Discards what is read from now on. */
+  /** Discards all bytes that are read from now on. */
   stop(): void {
     this.#isStopped = true;
     for (const chunk of this.#chunks.splice(0)) if (chunk.buffer !== this.#freeable?.buffer) freeMemory(chunk);
@@ -98,7 +98,7 @@ export class ReadQueue {
     this.#wake();
   }
 
-  /** Resolves when the client takes what is sent, or is gone. */
+  /** Resolves when the client takes the sent bytes, or is gone. */
   whenWritable(): Promise<void> | undefined {
     const { socket } = this.#dependencies;
     if (!socket.writableNeedDrain || socket.destroyed || this.#isStopped) return undefined;

@@ -3,14 +3,14 @@ import type { MemoryAccount } from './memory-budget.ts';
 
 interface Held {
   readonly memory: ArrayBufferLike;
-  /** The length when it was counted: memory that was freed since then has none. */
+  /** The length when the memory was counted: memory that was freed since then has length 0. */
   readonly bytes: number;
   users: number;
 }
 
 /**
- * Memory that several users keep together: the messages that came with one read are views of it, and each of them keeps all of it.
- * It is counted once. Those of one read follow each other, so only the memory that was held last is compared.
+ * Memory that several messages keep together: the messages of one read are views of it, and each of them keeps the whole read alive.
+ * It is counted once. The messages of one read follow each other, so only the memory that was held last is compared.
  */
 export class SharedMemory {
   readonly #account: MemoryAccount;
@@ -24,7 +24,7 @@ export class SharedMemory {
     return this.#account.bytes;
   }
 
-  /** Returns what its user must call once, when it does not need the memory any more. */
+  /** Returns a function that the user must call once, when it needs the memory no more. */
   hold(memory: ArrayBufferLike): () => void {
     const held = this.#last?.memory === memory ? this.#last : this.#add(memory);
     held.users += 1;

@@ -6,7 +6,7 @@ import { Share, Turns } from './turns.ts';
 
 /** A call of thousands of inputs. */
 const LARGE = 1500;
-/** What a turn may do before it is full, and what 64 connections may that begin in it. */
+/** The most work of one turn: what fills it, and the first shares of 64 connections. */
 const MAX_FIRST_TURN = 3600;
 
 test('large calls of many connections are done few in a turn, and every connection comes about', async () => {

@@ -9,10 +9,10 @@ import type { GrpcMethod } from '../call/service.ts';
 
 const MANY = 10_000;
 
-/** Calls and messages of the greedy one, as many as there were when the other was answered. */
+/** How many calls and messages of the greedy client had been answered when the other client got its answer. */
 let greedy = 0;
 let greedyAtAnswer: number | undefined;
-/** Streams that wait for their end, and those that came to it. */
+/** Streams that wait for their end, and streams that have ended. */
 let waiting = 0;
 let ended = 0;
 

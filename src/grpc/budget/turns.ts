@@ -1,7 +1,7 @@
 /**
  * Divides the event loop fairly among connections: each works until its share of the turn is spent. A socket may deliver
- * megabytes in one turn of the loop, and a connection that always has calls would make all others wait. So a connection works
- * until its share is spent, and continues after all others had their shares.
+ * megabytes in one turn of the loop, and a connection that always has calls would make all others wait. So a connection that
+ * has spent its share continues after all others had theirs.
  */
 
 /** Costs are measured in units of about a microsecond of work. */
@@ -9,20 +9,20 @@ const MAX_SHARE = 600;
 /** When many connections wait, each has a smaller share, so that all of them together do not take longer. */
 const TURN = 2400;
 /**
- * After this much work of all connections in a turn, connections that work much wait for the next turn, and are first in it: a
- * call cannot be interrupted, and large calls of several connections add up.
+ * After this much work of all connections in a turn, busy connections wait for the next turn, and are first in it: a call cannot
+ * be interrupted, and large calls of several connections add up.
  */
 const MAX_RUN = 1200;
-/** The same in time: code that runs for the first time, and other programs on the machine, make a unit several times as long. */
+/** The same limit in time: code that runs for the first time, or a busy machine, can make a unit several times as long. */
 const MAX_RUN_MS = 2;
-/** A connection that does less in a turn, on average, does not wait for others. */
+/** A connection that does less work in a turn, on average, does not wait for others. */
 const LITTLE_WORK = 60;
 const MIN_SHARE = 60;
 /** The share of a connection that has done nothing yet. */
 const FIRST_SHARE = 150;
-/** The same in a turn that is full: enough for a first call, since many connections may begin at once. */
+/** The same share in a turn that is full: enough for a first call, since many connections may begin at once. */
 const FIRST_SHARE_WHEN_FULL = 30;
-/** A connection whose work exceeded its share has less later, up to this much in all. */
+/** A connection whose work exceeded its share gets smaller shares later; at most this much is carried over. */
 const MAX_DEBT = 20 * MAX_SHARE;
 /** 256 bytes a unit: 64 inputs, which have 5 KB, take 20 µs to predict. */
 const BYTES_PER_UNIT_LOG2 = 8;
@@ -35,16 +35,16 @@ export function costOfBytes(bytes: number): number {
   return bytes >>> BYTES_PER_UNIT_LOG2;
 }
 
-/** Of a header block. */
+/** The work of decoding a header block, in units. */
 export function costOfHeaders(bytes: number): number {
   return bytes >>> HEADER_BYTES_PER_UNIT_LOG2;
 }
 
-/** The connections that wait for their next share, in the order in which they asked. */
+/** The connections that wait for their next share, in the order in which they began to wait. */
 export class Turns {
   readonly #monotonicMs: () => number;
   #waiting: ((share: number) => void)[] = [];
-  /** Units of all connections, since the beginning, and until this turn began. */
+  /** Units of work of all connections: in total, and in total before this turn. */
   #spent = 0;
   #spentBefore = 0;
   #turn = 0;
@@ -58,7 +58,7 @@ export class Turns {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** The turn of the event loop that is under way, by its number. It ends when all sockets that were ready are read. */
+  /** The number of the current event loop turn. It ends when all sockets that were ready are read. */
   get current(): number {
     if (!this.#isCounting) {
       this.#isCounting = true;
@@ -129,14 +129,14 @@ export class Share {
   readonly #onBegin: () => void;
   #left = FIRST_SHARE;
   #isAsking = false;
-  /** In which the share began; undefined before the first. */
+  /** The turn in which the share began; undefined before the first. */
   #turn: number | undefined;
   #spentInTurn = 0;
-  /** In turns before, the last ones weighing most. */
+  /** Average work in earlier turns; recent turns weigh most. */
   #spentBefore = 0;
   readonly #waiters: Waiter[] = [];
 
-  /** `onBegin` is called when a new share is there. */
+  /** `onBegin` is called when a new share begins. */
   constructor(turns: Turns, onBegin: () => void) {
     this.#turns = turns;
     this.#onBegin = onBegin;
@@ -153,8 +153,8 @@ export class Share {
   }
 
   /**
-   * A read came. When it is the first of a turn of the event loop, all others had theirs since the last: there is a new
-   * share, and no need to interrupt the read for one.
+   * Must be called for each read. At the first read of a turn, all other connections had their shares since the last one, so a
+   * new share begins without a wait.
    */
   renew(): void {
     const turn = this.#turns.current;
@@ -193,7 +193,7 @@ export class Share {
     this.#turns.wait(this.#begin);
   }
 
-  /** Spends, in a later turn if the share is spent already. Undefined when it need not wait. */
+  /** Spends these units, in a later turn if the share is used up. Undefined when it need not wait. */
   take(cost: number): Promise<void> | undefined {
     if (!this.isSpent && this.#waiters.length === 0) {
       this.spend(cost);

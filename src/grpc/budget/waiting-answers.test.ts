@@ -1,4 +1,4 @@
-/** Answers that a client does not read are few in memory, and all arrive once it reads them. */
+/** Few of the answers that a client does not read are in memory, and all arrive once it reads them. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -101,7 +101,7 @@ test('answers that wait are counted by the memory that they hold, which is more 
   for (const { socket } of clients) socket.destroy();
 });
 
-/** A thousand requests that are no gRPC, of a client that opens no window. */
+/** A thousand requests that are not gRPC, from a client that opens no window. */
 async function refuseAtNoWindow(to: number, flags: number): Promise<{ client: FlowClient; endedIds: number[] }> {
   const client = await FlowClient.connect(to);
   client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));
@@ -129,7 +129,7 @@ test('requests that are no gRPC and do not end give way like other calls', async
   await using small = await startGrpcServer(methods, { bufferBytes: MEBIBYTE / 4 });
   const { client, endedIds } = await refuseAtNoWindow(small.server.port, 4);
   await checkOthersAreAnswered(small);
-  // Without the budget, 744 stop, and a few of these wait for a window.
+  // Without the budget, 744 calls stop, and a few of these wait for a window.
   assert.ok(endedIds.length > 760, `${endedIds.length} refusals ended`);
   client.socket.destroy();
 });
@@ -145,7 +145,7 @@ test('few reasons of refusals wait for a window: further refusals end without on
   client.socket.destroy();
 });
 
-/** One that may be sent anything, and reads nothing. */
+/** A client that opens all windows and reads nothing. */
 async function connectUnread(to: number): Promise<FlowClient> {
   const client = await FlowClient.connect(to);
   client.send(
@@ -201,7 +201,7 @@ test('a streaming method is not asked for more answers than a client reads', asy
   client.sendAllowed(1, Buffer.concat(Array.from({ length: 4000 }, () => frameMessage(HELLO))), false);
   const other = await FlowClient.connect(port);
   for (let round = 0; round < 200; round++) await other.settle();
-  // 400 MB of answers, of which sockets take a few.
+  // 400 MB of answers, of which the sockets take a few MB.
   assert.ok(streamed > 0 && streamed < 1000, `${streamed} answers`);
   client.socket.destroy();
   other.socket.destroy();

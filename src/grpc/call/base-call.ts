@@ -40,11 +40,11 @@ export interface CallDependencies {
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing: Tracing | undefined;
-  /** The call is over: nothing must wait for it any more. */
+  /** Called when the call is over: nothing may wait for it afterwards. */
   readonly onEnd: (call: BaseCall) => void;
 }
 
-/** The memory of a call that waits, with its stream and what a collector keeps, but without the values of its headers. */
+/** The bytes of a waiting call with its stream and the state of its collector, but without the values of its headers. */
 export const WAITING_CALL_BYTES = 2048;
 
 const OK = statusCodeOf('OK');
@@ -53,22 +53,22 @@ const CANCELLED = statusCodeOf('CANCELLED');
 /** The common part of unary and streaming calls: the caller, the deadline, and how a call ends. */
 export class BaseCall implements GrpcCall, StreamListener {
   protected readonly dependencies: CallDependencies;
-  /** Made when it is needed: most calls come in one piece. */
+  /** Created when needed: most requests arrive in one piece. */
   #request: RequestBuffer | undefined;
   #admission: Promise<void> | undefined;
   #timeoutMs: number | undefined;
-  /** The prefix of a message, overwritten for each: the stream copies it at once. */
+  /** The prefix of a message, overwritten for each message: the stream copies it at once. */
   static readonly #head = Buffer.alloc(5);
   #controller: AbortController | undefined;
   #deadline: NodeJS.Timeout | undefined;
-  /** Made when it is needed. */
+  /** Created when needed. */
   #messageTimer: MessageTimer | undefined;
-  /** The message that is being expanded. */
+  /** The message that is being decompressed. */
   #decompression: PendingDecompression | undefined;
   readonly #startedMs: number;
   #traceId: string | undefined;
   #isEnded = false;
-  /** The answer is complete, but its end waits for a window. */
+  /** The answer is complete, but its end waits for a flow-control window. */
   #isAnswered = false;
   #isCancelled = false;
   #areHeadersSent = false;
@@ -96,7 +96,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#controller.signal;
   }
 
-  /** Checks what the head says. A call that fails here is over before anything of its request is kept. */
+  /** Checks the request headers. A call that fails here is over before any byte of its request is kept. */
   open(): void {
     try {
       this.#timeoutMs = readTimeoutMs(this.dependencies.headers.get('grpc-timeout'));
@@ -140,7 +140,7 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   onShed(): void {
     const message = 'Cannot answer: the calls under way keep too much memory, try again later';
-    // The time tells callers that the message itself is not too large, which has the same status.
+    // The pushback time shows callers that the message itself is not too large, an error with the same status.
     this.fail(new Failure('too_many', message, { retryAfterSeconds: 1 }));
     this.abort();
   }
@@ -170,7 +170,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#admission === undefined && this.dependencies.stream.connection.memory.callQueue.hasRoom;
   }
 
-  /** What was kept of the request; undefined when that is nothing yet. */
+  /** The kept bytes of the request; undefined before the first. */
   protected get request(): RequestBuffer | undefined {
     return this.#request;
   }
@@ -186,14 +186,14 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (this.dependencies.route.method.keepsNoBytes) this.#request?.recycle();
   }
 
-  /** Lets the caller send the rest of the message that it has begun. */
+  /** Lets the caller send the rest of the message under way. */
   protected reserveRoom(): void {
     if (this.#request === undefined || !this.#request.hasBegun) return;
     this.expectMessage();
     this.#request.reserveRoom();
   }
 
-  /** Counts from the end of the read that brought the headers. A synchronous Predict is answered within it, whatever `grpc-timeout` says. */
+  /** Counts from the end of the read that brought the headers: a synchronous Predict is answered whatever `grpc-timeout` is. */
   protected startDeadline(): void {
     if (this.#timeoutMs === undefined || this.#deadline !== undefined || this.#isEnded) return;
     this.#deadline = setTimeout(() => {
@@ -202,7 +202,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     }, this.#timeoutMs);
   }
 
-  /** Ends the call unless the message is there in time. */
+  /** Ends the call unless the message is complete in time. */
   protected expectMessage(): void {
     if (this.#isEnded) return;
     this.#messageTimer ??= new MessageTimer((failure) => {
@@ -225,7 +225,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     try {
       return await this.#decompression.result;
     } finally {
-      // It would keep the result as long as the call lasts, and no budget counts it.
+      // The abandoned promise would keep the result as long as the call lasts, and no budget counts it.
       this.#decompression = undefined;
     }
   }
@@ -266,7 +266,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     stream.connection.flush();
   }
 
-  /** The call is over: what is kept for it goes. */
+  /** The call is over: releases all that is kept for it. */
   protected onEnd(): void {}
 
   #end(code: number): void {

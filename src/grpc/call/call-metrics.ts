@@ -8,7 +8,7 @@ export type CountCall = (code: number) => void;
 
 /**
  * `trivet_grpc_calls_total`. Calls are counted in plain arrays and handed to the registry on each scrape:
- * a labelled counter would hash its labels on every call.
+ * a labelled counter hashes its labels on every call.
  */
 export function createCallCounter(metrics: Metrics): (service: string, method: string) => CountCall {
   const rows: { readonly service: string; readonly method: string; readonly counts: number[] }[] = [];

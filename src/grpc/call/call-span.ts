@@ -10,7 +10,7 @@ export interface EndedCall {
   readonly traceparent: string | undefined;
   /** Undefined if none was needed before. */
   readonly traceId: string | undefined;
-  /** A time of the monotonic clock. */
+  /** When the call began, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
   /** The gRPC status code. */
   readonly code: number;

@@ -14,7 +14,7 @@ import type { GrpcMethod, MessageCollector } from './service.ts';
 const PATH = `/${SERVICE}/Collect`;
 const CANCEL = 8;
 
-/** A collector that a test gives room. */
+/** A collector whose room the test controls. */
 class TestCollector implements MessageCollector {
   readonly texts: string[] = [];
   readonly onTake = Promise.withResolvers<void>();

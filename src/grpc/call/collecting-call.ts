@@ -1,4 +1,4 @@
-/** Runs a call of many messages and one answer: hands them to its collector one by one, while that has room for them. */
+/** Runs a call of many messages and one answer: hands each message to its collector while the collector has room. */
 import { COST, costOfBytes } from '../budget/turns.ts';
 import { freeExpanded } from '../protocol/decompressor.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES } from '../protocol/message-reader.ts';
@@ -6,23 +6,23 @@ import { BaseCall, type CallDependencies } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
 import type { GrpcClientStreamMethod, MessageCollector } from './service.ts';
 
-/** The caller may send as many bytes again as the collector has used. A call that waits makes nothing for it. */
+/** The caller may send as many bytes again as the collector has used. A call allocates nothing for its wait. */
 export class CollectingCall extends BaseCall implements EndlessCall {
   previous: EndlessCall | undefined;
   next: EndlessCall | undefined;
   readonly #method: GrpcClientStreamMethod;
-  /** Undefined before the caller was checked, and when it is closed. */
+  /** Undefined until the caller is checked, and after the collector is closed. */
   #collector: MessageCollector | undefined;
   #isLast = false;
   #isStopped = false;
   #isReset = false;
-  /** The rest of the next message has to come. */
+  /** The next message is incomplete. */
   #needsData = false;
-  /** The next message waits for its share of a turn, or is being expanded. */
+  /** The next message waits for its share of a turn, or is being decompressed. */
   #isBusy = false;
   /** The next message has its share of a turn. */
   #hasShare = false;
-  /** The next message, once it is expanded. It has no room yet: those that wait to be expanded must not take that of others. */
+  /** The next message once decompressed. It has no room yet: messages that wait for decompression must not take the room of others. */
   #expanded: Buffer | undefined;
   #isFinishing = false;
 
@@ -62,7 +62,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
     this.startDeadline();
     const { admission } = this;
     if (admission === undefined) this.#open();
-    // If the caller may not call, the call has failed with it.
+    // If the caller is refused, the call has failed already.
     else void admission.then(this.#open, () => {}).catch((error: unknown) => this.fail(error));
   }
 
@@ -72,7 +72,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
     this.#takeAll();
   };
 
-  /** Takes the messages that are there, until it has to wait. */
+  /** Takes complete messages until it has to wait. */
   readonly #takeAll = (): void => {
     try {
       while (this.#takeNext());
@@ -130,7 +130,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
     return false;
   }
 
-  /** What it becomes counts as memory of the stream, as long as it waits for room. */
+  /** The decompressed message counts as memory of the stream while it waits for room. */
   async #expand(message: FramedMessage): Promise<void> {
     this.#isBusy = true;
     try {
@@ -194,7 +194,7 @@ export class CollectingCall extends BaseCall implements EndlessCall {
   }
 
   protected override onEnd(): void {
-    // Of a caller who left, the messages that wait for their share are still taken.
+    // After the caller left, messages that wait for their share are still taken.
     if (!this.#isReset || !this.#isBusy) this.#close();
   }
 }

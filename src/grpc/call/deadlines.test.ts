@@ -1,4 +1,4 @@
-/** A deadline counts from the first headers, and ends whatever the call waits for. */
+/** A deadline counts from the first headers, and ends the call whatever it waits for. */
 import assert from 'node:assert/strict';
 import { after, mock, test } from 'node:test';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';

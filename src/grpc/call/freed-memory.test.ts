@@ -1,4 +1,4 @@
-/** The memory of a request is freed when its call does not need it any more. No count and no call depends on it afterwards. */
+/** The memory of a request is freed when its call needs it no more. No count and no call depends on it afterwards. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -17,7 +17,7 @@ import { encodeHeaderBlock } from '../hpack/hpack-encoder.ts';
 import type { GrpcMethod } from './service.ts';
 
 const MESSAGE_BYTES = 4_194_304;
-/** The idle blocks of three of these messages are kept: those of the others are freed. */
+/** The idle blocks of three of these messages are kept; the blocks of the others are freed. */
 const CALLS = 6;
 
 let arrived = 0;

@@ -4,7 +4,7 @@ import { Failure } from '../../errors.ts';
 /** How long one message may take, whatever the deadline of the call: an unfinished message must not occupy memory for long. */
 const MESSAGE_MS = 60_000;
 
-/** Waits for a message that has begun. */
+/** Starts the time limit of a message that has begun. */
 export class MessageTimer {
   readonly #onLate: (failure: Failure) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -13,7 +13,7 @@ export class MessageTimer {
     this.#onLate = onLate;
   }
 
-  /** Goes on if it has begun. */
+  /** Resumes if a message has begun. */
   begin(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;

@@ -1,4 +1,4 @@
-/** Calls leave nothing in old memory: a pause for a collection of the whole heap comes of what they do. */
+/** Calls leave nothing in the old generation: objects there bring on collections of the whole heap, which pause the process. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';

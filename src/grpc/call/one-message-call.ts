@@ -6,7 +6,7 @@ import { type FramedMessage, readWholeMessage } from '../protocol/message-reader
 import { StatusError } from '../protocol/status.ts';
 import { BaseCall } from './base-call.ts';
 
-/** A call whose request is one message. It starts once that is whole: in the read that it came with, when it came in one piece. */
+/** A call whose request is one message. It starts once the message is complete: for a message in one piece, in the read that brought it. */
 export abstract class OneMessageCall extends BaseCall {
   #message: FramedMessage | undefined;
   #queued: QueuedCall | undefined;
@@ -17,10 +17,10 @@ export abstract class OneMessageCall extends BaseCall {
     return !this.#isComplete;
   }
 
-  /** Whether the method looks at the message still. */
+  /** Whether the method still uses the message. */
   protected abstract get isRunning(): boolean;
 
-  /** Hands the message to the method. What it throws, the call fails with. */
+  /** Hands the message to the method. The call fails with the error that the method throws. */
   protected abstract start(message: Buffer): void;
 
   override onData(bytes: Buffer, isLast: boolean): void {
@@ -60,13 +60,13 @@ export abstract class OneMessageCall extends BaseCall {
     else void this.#startLater();
   }
 
-  /** The caller is checked before anything is expanded. Only the call keeps the message, and drops it when it ends. */
+  /** The caller is checked before decompression. Only the call keeps the message, and drops it when it ends. */
   async #startLater(): Promise<void> {
     this.startDeadline();
     try {
       await this.admission;
     } catch {
-      // The call has failed with it.
+      // The call has failed with this error already.
       return;
     }
     const message = this.#message;
@@ -91,7 +91,7 @@ export abstract class OneMessageCall extends BaseCall {
     }
   }
 
-  /** It did not come in one frame, whose bytes are paid for: what is done with it is all done in this turn. */
+  /** Spends the cost of a message that came in several frames (one frame has paid for its bytes). All the work is done in this turn. */
   #startKept(message: Buffer): void {
     this.dependencies.stream.connection.share.spend(costOfBytes(message.length));
     this.#startWhole(message);

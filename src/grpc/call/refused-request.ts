@@ -7,14 +7,14 @@ import type { Http2Stream } from '../http2/stream.ts';
 import type { StreamListener } from '../http2/stream-listener.ts';
 import { MAX_SHOWN_LENGTH } from '../protocol/status.ts';
 
-/** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
+/** A longer request is reset (RFC 9113 §8.1): reading its rest would be wasted work. */
 const MAX_REQUEST_BYTES = 16_384;
-/** So is a request that takes longer: it would keep a stream and a connection occupied. */
+/** A request that takes longer is reset too: it would occupy a stream and a connection. */
 const MAX_REQUEST_MS = 3000;
-/** Of all connections. A further one ends the oldest: each keeps a stream alive, which collections copy. */
+/** The limit for all connections together. One more ends the oldest: each keeps a stream alive, which garbage collections copy. */
 const MAX_UNENDED = 256;
 const WAITING_REQUEST_BYTES = 2048;
-/** Reasons of one connection that wait for a window. Each keeps a request alive, and collections copy what lives. */
+/** How many error texts of one connection may wait for a window. Each keeps a request alive, which garbage collections copy. */
 const MAX_WAITING_BYTES = 16_384;
 const NOTHING = Buffer.alloc(0);
 
@@ -24,7 +24,7 @@ export interface Refusal {
   readonly fields?: readonly (readonly [name: string, value: string])[];
 }
 
-/** gRPC is POST with its own content type; a subtype names another encoding of messages than protobuf. */
+/** A gRPC request is a POST with its own content type; a subtype names a message encoding other than protobuf. */
 export function refusalOf(headers: Headers): Refusal | undefined {
   const contentType = headers.get('content-type') ?? '';
   if (!/^application\/grpc(\+proto)?[ \t]*(;|$)/i.test(contentType))
@@ -42,8 +42,8 @@ export function refusalOf(headers: Headers): Refusal | undefined {
 }
 
 /**
- * A request that is not gRPC. Its status goes out at once, the reason when the request ends, so that a client which is
- * still sending reads a whole answer without a reset, and the rest of its request is checked like any other.
+ * A request that is not gRPC. Its status is sent at once, the reason when the request ends. So a client that is still sending
+ * reads a complete answer without a reset, and the rest of its request is checked like any other.
  */
 export class RefusedRequest implements StreamListener, Linked<RefusedRequest> {
   previous: RefusedRequest | undefined;
@@ -108,7 +108,7 @@ export class RefusedRequest implements StreamListener, Linked<RefusedRequest> {
     this.stop();
   }
 
-  /** Ends the answer, whatever is still to come of the request. */
+  /** Ends the answer, even if the request is not complete. */
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -128,7 +128,7 @@ export class RefusedRequest implements StreamListener, Linked<RefusedRequest> {
   }
 }
 
-/** The refused requests that have not ended: a bounded number, of which the oldest ends first. */
+/** The refused requests that have not ended. Their number is bounded: beyond it the oldest is ended. */
 export class RefusedRequests {
   readonly #unended = new LinkedQueue<RefusedRequest>();
   #count = 0;

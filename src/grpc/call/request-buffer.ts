@@ -8,18 +8,18 @@ import { StatusError } from '../protocol/status.ts';
 export interface RequestBufferOptions {
   readonly stream: Http2Stream;
   readonly maxMessageBytes: number;
-  /** A message that was begun did not get its memory in time. */
+  /** Called when a message under way did not get its memory in time. */
   readonly onExpired: () => void;
 }
 
-/** The bytes of a request that are kept until their message is whole, and the memory that they take. */
+/** The bytes of a request that are kept until their message is complete, and the memory that they take. */
 export class RequestBuffer {
   readonly #stream: Http2Stream;
   readonly #splitter: MessageSplitter;
   readonly #onExpired: () => void;
   #keptBytes = 0;
   #isDropped = false;
-  /** For what a large message has beyond the first window of its stream. */
+  /** Reserves memory for the part of a large message beyond the first window of its stream. */
   #reserved: { readonly bytes: number; readonly reservation: MemoryReservation } | undefined;
 
   constructor({ stream, maxMessageBytes, onExpired }: RequestBufferOptions) {
@@ -28,12 +28,12 @@ export class RequestBuffer {
     this.#onExpired = onExpired;
   }
 
-  /** A message has begun that is not whole. */
+  /** A message has begun and is not complete. */
   get hasBegun(): boolean {
     return this.#splitter.length > 0;
   }
 
-  /** The message that has begun has no memory for its rest yet: the client may not send it. */
+  /** There is no memory yet for the rest of the message under way: the client may not send it. */
   get waitsForRoom(): boolean {
     return this.#reserved !== undefined && !this.#reserved.reservation.isGranted;
   }
@@ -44,12 +44,12 @@ export class RequestBuffer {
     this.#stream.keep(bytes.length);
   }
 
-  /** Bytes of the next message and its head; 0 while it is not whole. */
+  /** The length of the next message with its prefix; 0 while it is incomplete. */
   get nextBytes(): number {
     return this.#splitter.nextBytes;
   }
 
-  /** Whether the next message, which is whole, is compressed. */
+  /** Whether the next message is compressed. It must be complete. */
   get isNextCompressed(): boolean {
     return this.#splitter.isNextCompressed;
   }
@@ -58,7 +58,7 @@ export class RequestBuffer {
     return this.#splitter.take();
   }
 
-  /** The message that was taken is used, and nothing of it is kept. */
+  /** Must be called when the taken message is used and no byte of it is kept. */
   recycle(): void {
     this.#splitter.recycle();
   }
@@ -67,7 +67,7 @@ export class RequestBuffer {
     if (this.hasBegun) throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
   }
 
-  /** Lets the caller send the rest of the message that it has begun. */
+  /** Lets the caller send the rest of the message under way. */
   reserveRoom(): void {
     const stream = this.#stream;
     const { needed, length } = this.#splitter;
@@ -78,14 +78,14 @@ export class RequestBuffer {
         stream.grantNow(bytes);
       };
       const reservation = stream.connection.memory.reserve({ bytes, onGranted, onExpired: this.#onExpired });
-      // To grant it can end the largest unfinished call of the connection, which may be this one.
+      // The grant can end the largest unfinished call of the connection, which may be this one.
       if (this.#isDropped) reservation.release();
       else this.#reserved = { bytes, reservation };
     }
     stream.ensureWindow(Math.max(needed, MESSAGE_HEAD_BYTES) - length);
   }
 
-  /** Bytes of the request were used: the caller may send as many again. */
+  /** Must be called when bytes of the request were used: the caller may send as many again. */
   release(bytes: number): void {
     if (bytes === 0 || this.#keptBytes === 0) return;
     this.#keptBytes -= bytes;
@@ -95,7 +95,7 @@ export class RequestBuffer {
     this.#reserved = undefined;
   }
 
-  /** No more of the request is used. */
+  /** Drops the request: no more of it is used. */
   drop(): void {
     this.#isDropped = true;
     this.#splitter.clear();

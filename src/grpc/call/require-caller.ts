@@ -5,7 +5,7 @@ import { type NarrowScope, permits, refuseScope } from '../../scopes.ts';
 import type { HeaderName } from '../http2/request-head.ts';
 import type { GrpcCall, GrpcService } from './service.ts';
 
-/** `auto` asks for a bearer token unless the caller is on this machine, `on` always asks, `off` never. */
+/** `auto` requires a bearer token unless the caller is on this machine, `on` always, `off` never. */
 export type CallerMode = 'auto' | 'on' | 'off';
 
 export interface CallerRule {
@@ -28,7 +28,7 @@ export function needsToken(mode: CallerMode, caller: Caller): boolean {
   return !caller.isLoopback || PROXY_HEADERS.some((name) => caller.header(name) !== undefined);
 }
 
-/** Throws `unauthenticated` unless the caller shows a token, and rejects unless it is valid and allows this. */
+/** Throws `unauthenticated` unless the caller sends a token, and rejects unless the token is valid and has the scope. */
 export function checkToken({ verifyToken }: CallerRule, caller: Caller, scope: NarrowScope): Promise<void> {
   const token = /^bearer +(\S+)$/i.exec(caller.header('authorization') ?? '')?.[1];
   if (token === undefined)

@@ -1,13 +1,13 @@
-/** Declares what a gRPC service is: its methods of four kinds, and what a method knows of its call. */
+/** Declares the shape of a gRPC service: its methods of four kinds, and the facts of a call that a method sees. */
 import type { HeaderName } from '../http2/request-head.ts';
 
 /** The facts of a call that its method may use. */
 export interface GrpcCall {
-  /** The value of a metadata entry, or undefined. Entries that nothing reads are not kept. */
+  /** The value of a metadata entry, or undefined. Only entries that some code reads are kept. */
   metadata(name: HeaderName): string | undefined;
   /** Aborted when the caller cancels or its deadline passes. */
   readonly signal: AbortSignal;
-  /** Undefined on a unix socket, and when the caller is gone already. */
+  /** The peer address; undefined on a unix socket, and when the caller is gone already. */
   readonly peerAddress: string | undefined;
   /** True when the caller is on this machine: loopback or a unix socket. */
   readonly isLoopback: boolean;
@@ -15,16 +15,16 @@ export interface GrpcCall {
 
 interface Checked {
   /**
-   * Whether the caller may call, before anything of the request is kept or expanded. Throws or rejects if not; undefined
-   * when that is known at once.
+   * Checks the caller before any byte of the request is kept or decompressed. Throws or rejects if the caller is refused;
+   * returns undefined when the check needs no wait.
    */
   check?(call: GrpcCall): Promise<void> | undefined;
   /**
-   * Set if the method keeps none of a request's bytes once it has answered, or has taken the next message: their memory is then
-   * used for other requests. Otherwise the bytes are never overwritten.
+   * Set if the method keeps none of a request's bytes once it has answered or taken the next message: their memory is then
+   * reused for other requests. Otherwise the bytes are never overwritten.
    */
   readonly keepsNoBytes?: true;
-  /** For a method whose messages are short; otherwise the limit of the server. */
+  /** The limit of a method whose messages are short, in bytes; otherwise the limit of the server applies. */
   readonly maxMessageBytes?: number;
 }
 
@@ -42,17 +42,17 @@ export interface GrpcUnaryMethod extends Checked {
 }
 
 /**
- * What a client-streaming method makes of the messages of one call. Its functions are called in turn, and make no promise for a message:
- * a client may open hundreds of calls that wait, and each garbage collection copies what they have made since the last one.
+ * Collects the messages of one client-streaming call. Its functions are called one after the other, and create no promise for a message:
+ * a client may open hundreds of waiting calls, and each garbage collection copies the objects that they created since the last one.
  */
 export interface MessageCollector {
-  /** Whether the next message may be taken, for which there is room then. If not, `onRoom` is called once it may. */
+  /** Reserves room for the next message and returns true; if there is no room, `onRoom` is called once there is. */
   reserve(): boolean;
-  /** Takes a message for which there is room. What it throws, the call fails with. */
+  /** Takes a message for which there is room. The call fails with the error that it throws. */
   take(message: Uint8Array): void;
-  /** No more messages come. Resolves with the answer. */
+  /** Called after the last message. Resolves with the answer. */
   finish(): Promise<Uint8Array>;
-  /** Nothing is asked of the collector any more. Called once, however the call ends. */
+  /** Called once at the end, however the call ends: no other function is called afterwards. */
   close(): void;
 }
 
@@ -67,8 +67,8 @@ export interface GrpcClientStreamMethod extends Checked {
 }
 
 /**
- * Messages in, messages out; the next is asked for once the caller can take it. When the server drains, `requests` ends
- * and the signal is aborted.
+ * Messages in, messages out; the next answer is requested once the caller can take it. When the server drains, `requests`
+ * ends and the signal is aborted.
  */
 export interface GrpcStreamMethod extends Checked {
   readonly kind: 'stream';
@@ -77,13 +77,13 @@ export interface GrpcStreamMethod extends Checked {
 }
 
 /**
- * One message in, and messages out whenever the method has one, until the caller leaves or the server drains. For calls that wait
- * nearly all the time: one that waits keeps a fifth of the memory of a `stream`.
+ * One message in, and messages out whenever the method has one, until the caller leaves or the server drains. Use it for calls
+ * that wait nearly all the time: a waiting one keeps a fifth of the memory of a `stream`.
  */
 export interface GrpcWatchMethod extends Checked {
   readonly kind: 'watch';
   readonly name: string;
-  /** Returns what ends it, which is called once. `send` copies its message, and does nothing once the call is over. */
+  /** Returns the function that ends the watch, which is called once. `send` copies its message, and does nothing once the call is over. */
   watch(request: Uint8Array, send: (message: Uint8Array) => void): () => void;
 }
 

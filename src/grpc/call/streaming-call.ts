@@ -6,11 +6,11 @@ import { BaseCall, type CallDependencies } from './base-call.ts';
 import type { EndlessCall } from './endless-call.ts';
 import type { GrpcStreamMethod } from './service.ts';
 
-// Made once: a thousand calls end with their connection.
+// Created once: a thousand calls may end with their connection.
 const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left');
 const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
 
-/** The memory of a call that waits: its stream, and the generators and promises of its method. */
+/** The bytes of a waiting call: its stream, and the generators and promises of its method. */
 export const WAITING_STREAM_BYTES = 6656;
 
 /** Messages in, messages out. The caller may send as many bytes again as the method has used. */
@@ -23,7 +23,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
   #isReset = false;
   #failure: unknown;
   #wake: (() => void) | undefined;
-  /** Bytes of the message that the method works on. */
+  /** The length of the message that the method works on. */
   #inUse = 0;
 
   constructor(dependencies: CallDependencies, method: GrpcStreamMethod) {
@@ -52,7 +52,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     super.onReset();
   }
 
-  /** The server drains: no more messages, and the method is asked to end. */
+  /** The server drains: the messages end, and the abort signal asks the method to end. */
   stop(): void {
     this.#isStopped = true;
     this.#wake?.();
@@ -74,7 +74,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
       .finally(() => this.request?.drop());
   }
 
-  /** Promises only where something is waited for: each would be garbage of every message. */
+  /** Creates promises only where it must wait: a promise per message would be garbage. */
   async #next(): Promise<IteratorResult<Uint8Array>> {
     this.#finishMessage();
     let message = this.#take();
@@ -92,7 +92,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     return { done: false, value: message.isCompressed ? await this.#expand(message) : message.bytes };
   }
 
-  /** The method has used the message before. */
+  /** The method has used the previous message. */
   #finishMessage(): void {
     if (this.#inUse > 0) this.dependencies.stream.connection.progress.mark();
     this.request?.release(this.#inUse);
@@ -135,7 +135,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
     }
   }
 
-  /** All streams that wait are woken at once, and the first of them may fill the socket again. */
+  /** All waiting streams are woken at once, and the first of them may fill the socket again. */
   async #untilWritable(): Promise<void> {
     const { connection } = this.dependencies.stream;
     for (let writable = connection.whenWritable(); writable !== undefined; writable = connection.whenWritable())
@@ -144,7 +144,7 @@ export class StreamingCall extends BaseCall implements EndlessCall {
 
   protected override onEnd(): void {
     this.#failure ??= CALL_ENDED;
-    // The method still gets the messages that came before the caller left.
+    // The method still gets the messages that arrived before the caller left.
     if (!this.#isReset) this.request?.drop();
     this.#wake?.();
   }

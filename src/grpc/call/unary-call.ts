@@ -23,7 +23,7 @@ export class UnaryCall extends OneMessageCall {
     else this.#sendLater(answer, message.buffer);
   }
 
-  /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
+  /** The method may read its request until it has answered, so all memory that the request keeps alive is counted. */
   #sendLater(answer: Promise<Uint8Array>, memory: ArrayBufferLike): void {
     const { callQueue, running } = this.dependencies.stream.connection.memory;
     this.startDeadline();

@@ -5,7 +5,7 @@ import type { EndlessCall } from './endless-call.ts';
 import { OneMessageCall } from './one-message-call.ts';
 import type { GrpcWatchMethod } from './service.ts';
 
-/** One message, and answers whenever the method has one. A client may open thousands, so one that waits has no promise and no generator. */
+/** One message, and answers whenever the method has one. A client may open thousands, so a waiting call has no promise and no generator. */
 export class WatchCall extends OneMessageCall implements EndlessCall {
   previous: EndlessCall | undefined;
   next: EndlessCall | undefined;
@@ -28,7 +28,7 @@ export class WatchCall extends OneMessageCall implements EndlessCall {
   protected override start(message: Buffer): void {
     this.dependencies.stream.connection.share.spend(COST.stream);
     const end = this.#method.watch(message, (answer) => this.#send(answer));
-    // The first answer may have found no room, and have ended the call.
+    // If the first answer found no room, it has ended the call.
     if (this.isEnded) end();
     else this.#end = end;
     this.dropMessage();

@@ -1,6 +1,6 @@
 /**
- * Checks the payload of each type of HTTP/2 frame by itself: padding, length, settings, priority (RFC 9113 §6). What they mean
- * to a connection is in `http2/incoming-frames.ts`.
+ * Checks the payload of each type of HTTP/2 frame by itself: padding, length, settings, priority (RFC 9113 §6). Their effects
+ * on a connection are in `http2/incoming-frames.ts`.
  */
 import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, ERROR, FLAG, MAX_WINDOW, SETTING } from './frames.ts';
 
@@ -20,7 +20,7 @@ export function checkPriority(streamId: number, payload: Buffer): void {
   checkDependency(streamId, payload);
 }
 
-/** RFC 7540 §5.3.1, for clients that still send priorities; nothing else of them is read (RFC 9113 §5.3.2). */
+/** RFC 7540 §5.3.1: the only check of priorities, which some clients still send and the server ignores (RFC 9113 §5.3.2). */
 export function checkDependency(streamId: number, priority: Buffer): void {
   if ((priority.readUInt32BE(0) & MAX_WINDOW) === streamId)
     throw new ConnectionError(ERROR.protocol, 'a stream depends on itself');

@@ -5,16 +5,16 @@ export interface Frame {
   readonly type: number;
   readonly flags: number;
   readonly streamId: number;
-  /** A view of what was read. */
+  /** A view of the bytes that were read. */
   readonly payload: Buffer;
 }
 
-/** Returns whether to go on with the next frame. */
+/** Returns whether to continue with the next frame. */
 type HandleFrame = (frame: Frame) => boolean;
 
 /** Cuts what a client sends into frames, after the preface that every connection begins with. */
 export class FrameReader {
-  /** The part of a frame, or of the preface, that the last read ended with. */
+  /** The incomplete frame or preface at the end of the last read. */
   #rest: Buffer = NOTHING;
   #hasPreface = false;
 
@@ -23,8 +23,8 @@ export class FrameReader {
   }
 
   /**
-   * Calls `handle` for each frame that is complete, until it returns false: then the bytes after it are returned, to be
-   * read again. Throws a ConnectionError for what is not a frame, or what `handle` throws.
+   * Calls `handle` for each complete frame until it returns false: then the bytes after that frame are returned, to be
+   * read again. Throws a ConnectionError for bytes that are not a frame, and the errors of `handle`.
    */
   read(chunk: Buffer, handle: HandleFrame): Buffer | undefined {
     if (!this.#hasPreface) return this.#readFirst(Buffer.concat([this.#rest, chunk]), handle);
@@ -54,7 +54,7 @@ export class FrameReader {
     return undefined;
   }
 
-  /** Completes what the last read ended with, copying that frame and no other. Returns where the next one begins. */
+  /** Completes the frame at the end of the last read, and copies only that frame. Returns where the next one begins. */
   #finishFrame(chunk: Buffer, handle: HandleFrame): number {
     if (this.#rest.length === 0) return 0;
     const head = this.#fillRest(chunk, 0, FRAME_HEAD_BYTES);
@@ -68,7 +68,7 @@ export class FrameReader {
     return end;
   }
 
-  /** Takes as much of the chunk as is lacking. Returns where the remainder begins. */
+  /** Takes the missing bytes from the chunk. Returns where the remainder begins. */
   #fillRest(chunk: Buffer, from: number, bytes: number): number {
     const end = Math.min(chunk.length, from + Math.max(0, bytes - this.#rest.length));
     if (end > from) this.#rest = Buffer.concat([this.#rest, chunk.subarray(from, end)]);

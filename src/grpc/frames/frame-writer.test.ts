@@ -7,7 +7,7 @@ import { BufferPool } from '../budget/buffer-pool.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { FRAME } from './frames.ts';
 
-/** Takes its time with each write, as a socket does whose other end does not read. */
+/** Delays each write, as a socket does whose peer does not read. */
 class HeldStream extends Writable {
   readonly #held: (() => void)[] = [];
   #chunk: Buffer | undefined;
@@ -22,7 +22,7 @@ class HeldStream extends Writable {
     this.#held.push(done);
   }
 
-  /** Only now the bytes are looked at. */
+  /** The bytes are read only now. */
   finishOne(): void {
     if (this.#chunk !== undefined) this.taken.push(Buffer.from(this.#chunk));
     this.#chunk = undefined;

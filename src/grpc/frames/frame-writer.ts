@@ -7,7 +7,7 @@ const NOTHING = Buffer.alloc(0);
 /** Dynamic Table Size Update to 0 (RFC 7541 §6.3). */
 const EMPTY_TABLE = Buffer.of(0x20);
 
-/** Frames on their way out, in one buffer: many calls that came in one read are answered in one write. */
+/** Outgoing frames in one buffer: many calls that arrived in one read are answered in one write. */
 export class FrameWriter {
   readonly #pool: BufferPool;
   #buffer: Buffer = NOTHING;
@@ -37,7 +37,7 @@ export class FrameWriter {
     this.#tableUpdate = NOTHING;
   }
 
-  /** The client keeps fewer header fields than it may: our next block says that it uses none of them (RFC 7541 §4.2). */
+  /** The client has shrunk its header table: the next block must set our table size, to 0 since we use none (RFC 7541 §4.2). */
   emptyTable(): void {
     if (!this.#isTableEmpty) this.#tableUpdate = EMPTY_TABLE;
     this.#isTableEmpty = true;
@@ -69,7 +69,7 @@ export class FrameWriter {
     this.uint32(code);
   }
 
-  /** A copy of what was written, for frames that are sent to every client. */
+  /** A copy of the written bytes, for frames that are sent to every client. */
   copy(): Buffer {
     return Buffer.from(this.#buffer.subarray(0, this.#length));
   }
@@ -107,9 +107,8 @@ export class FrameWriter {
   }
 
   /**
-   * Sends what was written since the last time. Its memory is used again when the stream says that it is done with it, and
-   * not before: a client that does not read may keep the bytes waiting for minutes. `onSent` is called then. Returns what `write`
-   * does.
+   * Sends the bytes written since the last flush. Their memory is reused once the stream reports the write as done, then `onSent`
+   * is called: a client that does not read may keep the bytes waiting for minutes. Returns the result of `write`.
    */
   sendTo(stream: Writable, onSent: () => void = () => {}): boolean {
     const buffer = this.#buffer;

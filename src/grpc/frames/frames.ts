@@ -1,6 +1,6 @@
 /** Defines the types, flags, error codes, settings and sizes of HTTP/2 frames (RFC 9113). */
 
-/** RFC 9113: types, flags, error codes and sizes of frames. */
+/** Types, flags, error codes and sizes of frames (RFC 9113). */
 export const FRAME = {
   data: 0,
   headers: 1,
@@ -46,7 +46,7 @@ export const STREAM_WINDOW = 262_144;
 export const DEFAULT_MAX_FRAME_BYTES = 16_384;
 export const MAX_WINDOW = 0x7fff_ffff;
 
-/** A fault that ends the connection. */
+/** A protocol error that ends the connection. */
 export class ConnectionError extends Error {
   readonly code: number;
 

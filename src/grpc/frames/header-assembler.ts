@@ -5,27 +5,27 @@ import { ConnectionError, ERROR, FLAG } from './frames.ts';
 
 const NOTHING = Buffer.alloc(0);
 const MAX_FRAMES = 64;
-/** More than a list of fields may have: a call with too many is refused alone, and its block must be decoded for that. */
+/** Larger than the limit of a decoded field list: refusing only the call with too many fields requires decoding its block. */
 const MAX_BLOCK_BYTES = 98_304;
 
-/** A header block whose frames are all there. */
+/** A header block whose frames have all arrived. */
 export interface HeaderBlock {
   readonly streamId: number;
   readonly endsStream: boolean;
   readonly bytes: Buffer;
 }
 
-/** Puts a header block together from HEADERS and its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
+/** Joins a header block from HEADERS and its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
 export class HeaderAssembler {
   readonly #countKept: (bytes: number) => void;
   #streamId = 0;
   #endsStream = false;
   #frames = 0;
-  /** Memory of its own, which is freed with the block: as garbage, thousands of blocks would let V8 mark the whole heap. */
+  /** Separate memory that is freed with the block: as garbage, thousands of blocks would make V8 mark the whole heap. */
   #memory = NOTHING;
   #length = 0;
 
-  /** `countKept` is called with the bytes of the block that is incomplete, whenever they change. */
+  /** `countKept` is called with the bytes of the incomplete block, whenever their number changes. */
   constructor(countKept: (bytes: number) => void) {
     this.#countKept = countKept;
   }
@@ -35,7 +35,7 @@ export class HeaderAssembler {
     return this.#frames === 0 ? undefined : this.#streamId;
   }
 
-  /** A HEADERS frame without its padding; the block when it is whole. */
+  /** Takes a HEADERS frame without its padding; returns the block if it is complete. */
   begin(streamId: number, flags: number, payload: Buffer): HeaderBlock | undefined {
     const bytes = withoutPriority(streamId, flags, payload);
     if (streamId % 2 === 0) throw new ConnectionError(ERROR.protocol, 'a client opens odd streams only');
@@ -47,7 +47,7 @@ export class HeaderAssembler {
     return undefined;
   }
 
-  /** A CONTINUATION frame; the block when this was its last. */
+  /** Takes a CONTINUATION frame; returns the block if this was its last frame. */
   continue(flags: number, payload: Buffer): HeaderBlock | undefined {
     if (this.#frames === 0) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
     this.#keep(payload);
@@ -58,7 +58,7 @@ export class HeaderAssembler {
     return { streamId: this.#streamId, endsStream: this.#endsStream, bytes: this.#memory.subarray(0, this.#length) };
   }
 
-  /** The last block is used: nothing looks at its bytes any more. */
+  /** Must be called when the last block is used: no code reads its bytes afterwards. */
   free(): void {
     if (this.#length === 0) return;
     freeMemory(this.#memory);

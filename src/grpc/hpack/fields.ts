@@ -1,15 +1,15 @@
 /** Checks the name and value of one header field (RFC 9113 §8.2). */
 
-/** A line of a header or trailer section, and what RFC 9113 says of it by itself. */
+/** A header or trailer field, and the result of the checks of RFC 9113 that need no other field. */
 export interface Field {
   readonly name: string;
   readonly value: string;
   readonly kind: 'pseudo' | 'regular' | 'malformed';
 }
 
-/** RFC 9113 §8.3.1: those of a request. Others, and those of responses, make a request malformed. */
+/** The pseudo-header fields of a request (RFC 9113 §8.3.1). Any other one makes a request malformed. */
 const PSEUDO_NAMES: ReadonlySet<string> = new Set([':method', ':scheme', ':authority', ':path']);
-/** RFC 9113 §8.2.2: they belong to HTTP/1.1. */
+/** Connection-specific fields, which belong to HTTP/1.1 (RFC 9113 §8.2.2). */
 const CONNECTION_NAMES: ReadonlySet<string> = new Set([
   'connection',
   'proxy-connection',
@@ -22,7 +22,7 @@ const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 /** RFC 9113 §8.2.1: space at either end, or NUL, LF or CR anywhere. */
 const FORBIDDEN_IN_VALUE = /^[ \t]|[ \t]$|[\0\n\r]/;
 
-/** Fields of the HPACK table come with many requests, so a field is checked when it is created, not in each request. */
+/** Fields of the HPACK table are used by many requests, so a field is checked when it is created, not in each request. */
 export function createField(name: string, value: string): Field {
   return { name, value, kind: kindOf(name, value) };
 }

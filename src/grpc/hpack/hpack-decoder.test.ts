@@ -124,7 +124,7 @@ test('bytes of any kind are headers or a fault, never something else', () => {
 });
 
 test('large strings in Huffman code leave no garbage outside the heap', () => {
-  // The field "a", whose value is 153,600 times "0": that has the shortest code, five bits.
+  // The field "a", whose value is 153,600 times "0", a character with the shortest code: five bits.
   const block = Buffer.concat([Buffer.from('000161ff81ed05', 'hex'), Buffer.alloc(96_000)]);
   const decoder = new HpackDecoder();
   decoder.decode(block);

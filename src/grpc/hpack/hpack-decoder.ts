@@ -1,11 +1,11 @@
 /** Decodes the compressed header blocks of a connection in their order (HPACK, RFC 7541), and limits their size. */
 
-/** RFC 7541: header blocks of one connection, in their order. */
+/** Header blocks of one connection, in their order (RFC 7541). */
 import { ConnectionError, ERROR } from '../frames/frames.ts';
 import { createField, type Field } from './fields.ts';
 import { decodeHuffman } from './huffman.ts';
 
-/** Appendix A. Names that share a value of "" are written as one list. */
+/** The static table of appendix A. Consecutive names with the value "" are written as one list. */
 const STATIC_TABLE: readonly Field[] = [
   ':authority',
   ':method GET',
@@ -36,20 +36,20 @@ const STATIC_TABLE: readonly Field[] = [
   return space < 0 ? createField(line, '') : createField(line.slice(0, space), line.slice(space + 1));
 });
 
-/** §4.1: what an entry counts beside its bytes. */
+/** The overhead of an entry beside its bytes (§4.1). */
 const ENTRY_OVERHEAD = 32;
 const TABLE_BYTES = 4096;
-/** §4.1 and RFC 9113 §6.5.2: of the fields of a block, each with its overhead. Our settings announce it. */
+/** The most bytes of the fields of a block, each with its overhead (§4.1, RFC 9113 §6.5.2). Our settings announce it. */
 export const MAX_LIST_BYTES = 32_768;
 
-/** Of a block: a list of the allowed size has no more. More would take long to decode. */
+/** The most fields of a block: a list of the allowed size has no more, and more would take long to decode. */
 const MAX_FIELDS = MAX_LIST_BYTES / ENTRY_OVERHEAD;
 
 /** A compression error (RFC 9113 §4.3), which ends the connection. */
 export class HpackError extends Error {}
 
 export class HpackDecoder {
-  /** Newest first. */
+  /** The dynamic table, newest entry first. */
   readonly #dynamic: Field[] = [];
   #dynamicBytes = 0;
   #maxBytes = TABLE_BYTES;
@@ -57,13 +57,13 @@ export class HpackDecoder {
   #position = 0;
   #end = 0;
   #listBytes = 0;
-  /** Calls of one client carry the same headers: a block of references alone means the same as long as no entry is added. */
+  /** The last block that had references only: calls of one client carry the same headers, and it means the same until an entry is added. */
   #lastBlock: Uint8Array = new Uint8Array(0);
   #lastFields: readonly Field[] | undefined;
 
   /**
-   * The fields of a block, in their order; undefined when they are larger than our settings allow (RFC 9113 §10.5.1). A block that
-   * means the same as the last one gives the same array.
+   * Returns the fields of a block in order; undefined when they are larger than our settings allow (RFC 9113 §10.5.1). A block
+   * that means the same as the last one returns the same array.
    */
   decode(block: Buffer): readonly Field[] | undefined {
     if (this.#lastFields !== undefined && areEqual(block, this.#lastBlock)) return this.#lastFields;
@@ -79,19 +79,19 @@ export class HpackDecoder {
     return isTooLarge ? undefined : fields;
   }
 
-  /** Whether a later block that means the same gives this array again. */
+  /** Whether a later block with the same meaning returns this array again. */
   isRemembered(fields: readonly Field[] | undefined): boolean {
     return fields === this.#lastFields;
   }
 
-  /** Returns whether nothing but references was there. */
+  /** Returns whether the block had references only. */
   #readFields(fields: Field[]): boolean {
     let areOnlyReferences = true;
     let count = 0;
     while (this.#position < this.#end) {
       const first = this.#block[this.#position]!;
       if (first >= 0x20 && first < 0x40) {
-        // §4.2: a change of the size comes before the fields.
+        // §4.2: a change of the table size comes before the fields.
         if (this.#listBytes > 0) throw new HpackError('the size of the table changes after a field');
         this.#resize(this.#readInteger(5));
         areOnlyReferences = false;
@@ -103,7 +103,7 @@ export class HpackDecoder {
       const field = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
       if (!isReference) areOnlyReferences = false;
       this.#listBytes += sizeOf(field);
-      // What is too large is decoded to its end: the table must be right for the blocks after it.
+      // A block that is too large is decoded to its end: the table must be right for later blocks.
       if (this.#listBytes <= MAX_LIST_BYTES) fields.push(field);
     }
     return areOnlyReferences;
@@ -143,7 +143,7 @@ export class HpackDecoder {
     while (this.#dynamicBytes > this.#maxBytes) this.#dynamicBytes -= sizeOf(this.#dynamic.pop()!);
   }
 
-  /** §5.1: an integer whose first byte has `prefixBits` bits for it. */
+  /** Reads an integer whose first byte holds `prefixBits` bits of it (§5.1). */
   #readInteger(prefixBits: number): number {
     const mask = 2 ** prefixBits - 1;
     let value = this.#readByte() & mask;

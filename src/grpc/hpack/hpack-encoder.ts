@@ -1,6 +1,6 @@
 /**
- * Encodes header blocks that we send, as literals without indexing and without Huffman codes (RFC 7541 §6.2.2). A few bytes
- * more, but a block depends on no field that was sent before, so that those that never change are encoded once.
+ * Encodes header blocks that we send, as literals without indexing and without Huffman codes (RFC 7541 §6.2.2). This costs a
+ * few bytes, but no block depends on fields sent before, so blocks that never change are encoded once.
  */
 export function encodeHeaderBlock(headers: readonly (readonly [name: string, value: string])[]): Buffer {
   const parts: Buffer[] = [];

@@ -1,6 +1,6 @@
 /** Decodes strings in the Huffman code of HPACK (RFC 7541, appendix B). */
 
-/** Bits of the code of each byte, and last of the end of a string: RFC 7541, appendix B. The code is canonical. */
+/** The code length of each byte in bits, and last of the end of a string (RFC 7541, appendix B). The code is canonical. */
 const CODE_LENGTHS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
   28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
@@ -19,10 +19,10 @@ const SHORTEST_CODE_BITS = 5;
 /** Two entries a node, one for each bit: the next node, or −1 − symbol. */
 const TREE = buildTree();
 
-/** For one string at a time: a buffer for each would be garbage that no budget counts. It grows to the largest string. */
+/** The output of one string at a time: a buffer for each would be garbage that no budget counts. It grows to the largest string. */
 let decoded = Buffer.alloc(0);
 
-/** Throws a RangeError for what no encoder writes: a wrong padding, or the end of the string inside it. */
+/** Throws a RangeError for bytes that no encoder writes: a wrong padding, or the end-of-string symbol inside the string. */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number): string {
   const maxLength = Math.ceil(((end - start) * 8) / SHORTEST_CODE_BITS);
   if (maxLength > decoded.length) decoded = Buffer.allocUnsafeSlow(maxLength);

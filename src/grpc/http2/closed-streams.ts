@@ -1,24 +1,24 @@
 /**
- * Decides what a frame on a stream that is over means: an error, or a late frame that is dropped (RFC 9113 §5.1). Most are
- * errors. But a client may have sent frames before it read that we reset the stream: these are dropped.
+ * Decides whether a frame on a closed stream is an error or a late frame that is dropped (RFC 9113 §5.1). Most are errors.
+ * But a client may have sent frames before it read our reset of the stream: these are dropped.
  */
 import { ConnectionError, ERROR } from '../frames/frames.ts';
 
-/** Streams that we reset and whose client may not know yet. Beyond them, older streams get the benefit of the doubt. */
+/** How many of the streams that we reset are remembered while their client may not know. Late frames of older ones are dropped too. */
 const MAX_RESET = 2048;
 const MAX_GAPS = 64;
 
-/** Identifiers that the client passed over, both included. They can never be opened. */
+/** A range of stream ids that the client skipped, both ends included. They can never be opened. */
 type Gap = readonly [first: number, last: number];
 
 export class ClosedStreams {
   #lastId = 0;
   readonly #gaps: Gap[] = [];
   readonly #resetIds = new Set<number>();
-  /** The newest stream that is no longer in the set, because the set was full. */
+  /** The newest stream that was removed from the set because the set was full. */
   #forgottenId = 0;
 
-  /** The highest stream that was opened. */
+  /** The highest id of an opened stream. */
   get lastId(): number {
     return this.#lastId;
   }
@@ -44,7 +44,7 @@ export class ClosedStreams {
     this.#forgottenId = Math.max(this.#forgottenId, oldest!);
   }
 
-  /** The client ended or reset the stream too: what comes after that is an error. */
+  /** The client ended or reset the stream too: a later frame is an error. */
   endByClient(streamId: number): void {
     this.#resetIds.delete(streamId);
   }
@@ -54,7 +54,7 @@ export class ClosedStreams {
     return streamId <= this.#forgottenId || this.#resetIds.has(streamId);
   }
 
-  /** HEADERS on a stream that is not open. Throws unless they are to be dropped. */
+  /** Checks HEADERS on a stream that is not open. Throws unless they must be dropped. */
   checkHeaders(streamId: number): void {
     if (this.mayReceive(streamId)) return;
     if (this.#gaps.some(([first, last]) => first <= streamId && streamId <= last))

@@ -1,4 +1,4 @@
-/** Counts the bytes that a connection keeps, and grants its client windows accordingly. */
+/** Counts the bytes that a connection keeps, and grants its client flow-control windows accordingly. */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { BlockPool } from '../../memory/block-pool.ts';
@@ -21,11 +21,11 @@ export interface ConnectionMemoryDependencies {
   readonly largeMessages: LargeMessages;
   readonly network: NetworkUse;
   readonly share: Share;
-  /** Ends the call that keeps most, and returns false when that frees nothing. */
+  /** Ends the call that keeps the most bytes, and returns false when that frees nothing. */
   readonly shed: () => boolean;
   /** Ends the connection: its client does not read. */
   readonly close: () => void;
-  /** All memory of this connection is taken by requests of which no one is complete. */
+  /** Incomplete requests take all memory of this connection. */
   readonly shedUnfinished: () => void;
   /** Lets the client send this many more bytes. */
   readonly grant: (bytes: number) => void;
@@ -39,22 +39,22 @@ export interface CountedCall {
 export class ConnectionMemory {
   readonly network: NetworkUse;
   readonly receiveWindow = new ReceiveWindow();
-  /** Requests that were not used yet. */
+  /** Bytes of requests that are not used yet. */
   readonly requests: MemoryAccount;
-  /** Answers that wait for a window. */
+  /** Bytes of answers that wait for a window. */
   readonly #answers: MemoryAccount;
   /** Bytes that the socket has not sent. */
   readonly #unsent: MemoryAccount;
-  /** The header block that is not whole. */
+  /** Bytes of the incomplete header block. */
   readonly #headerBlock: MemoryAccount;
-  /** Requests that a method works on. */
+  /** Bytes of requests that a method works on. */
   readonly running: SharedMemory;
-  /** Calls that outlive the read that they came with. */
+  /** Bytes of calls that outlive the read that brought them. */
   readonly #openCalls: MemoryAccount;
   readonly callQueue: CallQueue;
-  /** For bytes of requests. */
+  /** The receive window, for bytes of requests. */
   readonly blocks: BlockPool;
-  /** For messages that are larger than the first window of their stream. */
+  /** Reservations for messages larger than the first window of their stream. */
   reservedBytes = 0;
   reservationQueue: ReservationOwner['reservationQueue'];
   readonly #dependencies: ConnectionMemoryDependencies;
@@ -80,7 +80,7 @@ export class ConnectionMemory {
     return this.#answers.bytes;
   }
 
-  /** Lets the client send more when it may: after bytes were used. */
+  /** Lets the client send more if the window allows. Called after bytes were used. */
   grantWindow(): void {
     const { requests, reservedBytes } = this;
     const maxBytes = MAX_REQUEST_SHARE * this.#dependencies.budget.maxBytes;
@@ -101,7 +101,7 @@ export class ConnectionMemory {
     });
   }
 
-  /** The answers that wait for a window have become more, or less. */
+  /** Counts that the answers waiting for a window have grown or shrunk. */
   countWaiting(change: number): void {
     if (change > 0) this.#answers.take(change);
     if (change >= 0) return;
@@ -109,7 +109,7 @@ export class ConnectionMemory {
     this.callQueue.resume();
   }
 
-  /** The socket has taken or sent bytes, or is closed. May end the connection, when there is no room for what is not sent. */
+  /** Called when the socket has taken or sent bytes, or is closed. Ends the connection if there is no room for its unsent bytes. */
   countUnsent({ destroyed, writableLength }: Pick<Socket, 'destroyed' | 'writableLength'>): void {
     const change = (destroyed ? 0 : writableLength) - this.#unsent.bytes;
     if (change > 0) this.#unsent.take(change);
@@ -118,14 +118,14 @@ export class ConnectionMemory {
     this.callQueue.resume();
   }
 
-  /** These bytes of a header block are kept now. May end the connection, when there is no room for them. */
+  /** Counts the kept bytes of a header block. Ends the connection if there is no room for them. */
   countHeaderBlock(bytes: number): void {
     const change = bytes - this.#headerBlock.bytes;
     if (change > 0) this.#headerBlock.take(change);
     else this.#headerBlock.give(-change);
   }
 
-  /** The call is not over in the read that it came with. May end it, when there is no room for it. */
+  /** Counts a call that outlives the read that brought it. Ends the call if there is no room for it. */
   openCall(call: CountedCall, bytes: number): void {
     call.openBytes = bytes;
     this.#openCalls.take(bytes);
@@ -136,7 +136,7 @@ export class ConnectionMemory {
   }
 }
 
-/** For bytes that only the end of the connection frees. */
+/** Reserves bytes that only the end of the connection frees. */
 function createLastingAccount(budget: MemoryBudget, network: NetworkUse, close: () => void): MemoryAccount {
   const shed = (): boolean => {
     const { bytes } = account;

@@ -1,4 +1,4 @@
-/** Declares what a connection shares with all others of the server, and what it reports to it. */
+/** Declares the parts that all connections of a server share, and the events that a connection reports. */
 import type { NetworkUse } from '../../connections/network-use.ts';
 import type { CountGarbage } from '../../memory/garbage.ts';
 import type { BufferPool } from '../budget/buffer-pool.ts';
@@ -16,11 +16,11 @@ export interface ConnectionOptions {
   readonly network: NetworkUse;
   readonly largeMessages: LargeMessages;
   readonly countGarbage: CountGarbage;
-  /** A request whose head is complete; its data follows through `stream.onData`. It must be refused without headers: they are too large. */
+  /** Called when the head of a request is complete; data follows in `stream.onData`. Without `headers` (too large) it must be refused. */
   readonly onRequest: (stream: Http2Stream, headers: Headers | undefined) => void;
-  /** Something threw that should not have: the connection ends, the program goes on. */
+  /** Called with an unexpected error: the connection ends, the program continues. */
   readonly onFault: (error: unknown) => void;
-  /** Another client got the place of the connection. */
+  /** Called when another client got the place of the connection. */
   readonly onEvicted: () => void;
   readonly onClosed: () => void;
 }

@@ -1,4 +1,4 @@
-/** The transport under bytes that no client should send, and under those that are odd but good. */
+/** The transport receives bytes that no client should send, and bytes that are unusual but valid. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';

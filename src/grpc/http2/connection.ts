@@ -1,10 +1,10 @@
 /**
  * Runs one HTTP/2 connection of the server: reads its frames, opens its streams, flushes its answers (RFC 9113). It has what
- * gRPC needs: no push, no priorities, no trailers from the client beyond their end. Frames are read in place; what they cause
- * goes out in one write when the read is used up.
+ * gRPC needs: no push, no priorities, no use of trailers from the client. Frames are read in place; the frames that they cause
+ * are sent in one write when the read is used up.
  *
- * Its parts: what frames mean (`incoming-frames.ts`), which streams there are (`stream-table.ts`), what may be sent
- * (`send-windows.ts`) and kept (`connection-memory.ts`), when calls went on last (`progress.ts`), and how it ends (`drain.ts`,
+ * Its parts: handling of frames (`incoming-frames.ts`), open streams (`stream-table.ts`), limits of sending (`send-windows.ts`)
+ * and of memory (`connection-memory.ts`), the last progress of calls (`progress.ts`), and the end (`drain.ts`,
  * `../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
@@ -35,9 +35,9 @@ import { Http2Stream } from './stream.ts';
 import type { CutReason } from './stream-listener.ts';
 import { StreamTable } from './stream-table.ts';
 
-/** A client that has not begun by then is not waited for. */
+/** How long a client may take to begin before its connection is closed. */
 const PREFACE_MS = 10_000;
-/** Answers of more bytes are handed to the socket before the next one is made. */
+/** More bytes of answers than this are handed to the socket before the next answer is made. */
 const MAX_UNFLUSHED_BYTES = 65_536;
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 
@@ -74,7 +74,7 @@ export class Http2Connection {
     );
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
-    // A client may end its side and read the answers to what it sent.
+    // A client may end its side and still read the answers to its requests.
     socket.allowHalfOpen = true;
     socket.on('end', () => endHalfOpenLater(socket));
     socket.on('drain', () => this.progress.mark());
@@ -154,7 +154,7 @@ export class Http2Connection {
     return this.#streams.size === 0 && this.socket.writableLength === 0;
   }
 
-  /** Whether the server can do nothing for its calls and answers before the client goes on. */
+  /** Whether all calls and answers wait for the client. */
   get waitsForClient(): boolean {
     if (this.socket.writableNeedDrain) return true;
     return !this.#reads.hasUnused && this.#streams.waitForClient;
@@ -164,22 +164,22 @@ export class Http2Connection {
     this.progress.countTaken();
   }
 
-  /** Resolves when the client takes what is sent, or is gone. */
+  /** Resolves when the client takes the sent bytes, or is gone. */
   whenWritable(): Promise<void> | undefined {
     if (this.writer.length > MAX_UNFLUSHED_BYTES) this.flush();
     return this.#reads.whenWritable();
   }
 
-  /** Bytes of the read that is being used are kept for longer than its handling takes. */
+  /** Must be called when bytes of the current read are kept for longer than its handling takes. */
   keepRead(): void {
     this.#reads.keepRead();
   }
 
-  /** Puts what was written on its way, unless a read is being used up: then it goes out at its end. */
+  /** Sends the written frames, unless a read is being used: then they are sent at its end. */
   flush(): void {
     this.#willFlush = false;
     if (this.#reads.isUsing || this.writer.length === 0 || !this.socket.writable) return;
-    // A client that does not read its answers is not read either, or they would fill the memory.
+    // While a client does not read its answers, the server does not read its requests, or answers would fill the memory.
     if (!this.writer.sendTo(this.socket, this.#onSent)) {
       this.socket.pause();
       this.progress.mark();
@@ -195,7 +195,7 @@ export class Http2Connection {
 
   readonly #countUnsent = (): void => this.memory.countUnsent(this.socket);
 
-  /** The same, once what is ready in this turn of the event loop was written: answers of many streams go out in one write. */
+  /** Does the same at the end of this event loop turn, so that answers of many streams are sent in one write. */
   flushSoon(): void {
     if (this.#willFlush) return;
     this.#willFlush = true;
@@ -207,7 +207,7 @@ export class Http2Connection {
     this.#streams.closed.addReset(streamId);
   }
 
-  /** The stream is over on both sides. */
+  /** Called when the stream is closed on both sides. */
   forget(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     this.memory.endCall(stream);
@@ -222,13 +222,13 @@ export class Http2Connection {
     this.#drain.begin(this.#reader.hasPreface);
   }
 
-  /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
+  /** Stops waiting: running calls fail, and their callers get the reason before the connection ends. */
   async cut(reason: CutReason, end = endSocketSoon): Promise<void> {
     await this.#streams.endAll(this.share, (stream) => stream.listener?.onCut(reason));
     end(this.socket);
   }
 
-  /** Another client needs the place of this one. Clients may send calls again that come after the last one. */
+  /** Ends the connection because another client needs its place. Its client may retry calls after the last one that GOAWAY names. */
   evict(): void {
     this.writer.goAway(this.#streams.closed.lastId, ERROR.none);
     this.flush();
@@ -251,7 +251,7 @@ export class Http2Connection {
     return stream;
   }
 
-  /** Calls under way are answered. Those that wait for their client would wait for ever. */
+  /** Running calls are answered. Calls that wait for their client end, or they would wait for ever. */
   #receiveEnd(): void {
     this.#drain.receiveGoAway();
     if (this.#streams.size === 0) this.#endSoon();
@@ -263,7 +263,7 @@ export class Http2Connection {
     if (!this.#reads.isUsing && !this.socket.destroyed) this.#end();
   }
 
-  /** Takes no more calls: what answered them would stay in memory, since nothing more is sent. */
+  /** Takes no more calls: their answers would stay in memory, since nothing more is sent. */
   #end(): void {
     if (this.socket.writableEnded) return;
     this.#reads.stop();
@@ -330,7 +330,7 @@ export class Http2Connection {
   }
 }
 
-/** Whether its client must send or read something, also when the server would not let it send yet. */
+/** Whether the client must send or read something, even if its window is closed for now. */
 function needsClient({ waitsForClient, listener }: Http2Stream): boolean {
   return waitsForClient || listener?.isUnfinished === true;
 }

@@ -1,4 +1,4 @@
-/** Frames that cost work and bring no call forward are counted, whatever their kind. */
+/** Frames of any type that cost work and advance no call are counted. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';

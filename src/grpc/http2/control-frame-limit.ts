@@ -1,19 +1,19 @@
-/** Ends a connection that floods: resets (rapid reset), pings, settings, empty data, window updates. */
+/** Ends a connection that floods the server with resets (rapid reset), pings, settings, empty data or window updates. */
 import { ConnectionError, ERROR } from '../frames/frames.ts';
 
-/** Frames a second that cost work and bring no call forward. */
+/** The most frames a second that cost work and advance no call. */
 const MAX_PER_SECOND = 5000;
 /**
- * In answer to data, clients open windows, of the stream and of the connection, and ping to learn the bandwidth (gRPC's
- * BDP probes): grpc-go as often as an answer takes, which on one machine is more than the limit.
+ * In answer to data, clients open windows of the stream and the connection, and ping to measure the bandwidth (gRPC's BDP
+ * probes). grpc-go does so once a round trip, which on one machine is more often than the limit.
  */
 const EXPECTED_PER_DATA_FRAME = 3;
 /** Expected control frames do not accumulate beyond this, however many calls there were. */
 const MAX_EXPECTED = 20_000;
 
 /**
- * Ends a connection that is busy with anything but calls: CVE-2023-44487 (resets by the client), CVE-2025-8671 (resets
- * that the client provokes), CVE-2019-9512 and 9515 (pings, settings), CVE-2019-9518 (empty data), and the same with
+ * Ends a connection whose frames advance no call: CVE-2023-44487 (resets by the client), CVE-2025-8671 (resets
+ * that the client provokes), CVE-2019-9512 and 9515 (pings, settings), CVE-2019-9518 (empty data), and floods of
  * acknowledgements, priorities, window updates and unknown frames.
  */
 export class ControlFrameLimit {

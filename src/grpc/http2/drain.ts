@@ -1,10 +1,10 @@
-/** Drains a connection on shutdown: GOAWAY, a ping so that calls on their way still arrive, GOAWAY with the last call (RFC 9113 §6.8). */
+/** Drains a connection on shutdown: GOAWAY, a ping so that calls in flight still arrive, GOAWAY with the last call (RFC 9113 §6.8). */
 import type { Socket } from 'node:net';
 import type { FrameWriter } from '../frames/frame-writer.ts';
 import { ERROR, MAX_WINDOW } from '../frames/frames.ts';
 import type { StreamTable } from './stream-table.ts';
 
-/** A client that does not answer the ping is not waited for. */
+/** How long to wait for the answer to the ping. */
 const PING_MS = 1000;
 /** Calls whose request is still unfinished by then are ended. */
 const REQUEST_MS = 3000;
@@ -16,7 +16,7 @@ export interface DrainDependencies {
   readonly streams: StreamTable;
   readonly sendPing: (payload: Buffer) => void;
   readonly flush: () => void;
-  /** Ends the connection, which has no call any more. */
+  /** Ends the connection after its last call. */
   readonly endSoon: () => void;
 }
 
@@ -24,7 +24,7 @@ export class Drain {
   readonly #dependencies: DrainDependencies;
   #timer: NodeJS.Timeout | undefined;
   #isEnding = false;
-  /** The last call was named: none is taken after it. */
+  /** The GOAWAY that names the last call was sent: no later call is taken. */
   #isLastNamed = false;
 
   constructor(dependencies: DrainDependencies) {
@@ -36,7 +36,7 @@ export class Drain {
     return this.#isEnding;
   }
 
-  /** The client asked for the end itself. What it has begun is still answered, and is waited for as at any drain. */
+  /** The client requested the end itself. Its running calls are still answered, as in any drain. */
   receiveGoAway(): void {
     this.#isEnding = true;
   }
@@ -49,7 +49,7 @@ export class Drain {
       this.#finish();
       return;
     }
-    // Calls may be on their way: they are taken until the ping is back, by when the client knows.
+    // Calls may be in flight: they are taken until the ping is answered, since the client has then read the GOAWAY.
     writer.goAway(MAX_WINDOW, ERROR.none);
     sendPing(PING);
     this.#timer = setTimeout(() => this.#finish(), PING_MS).unref();
@@ -63,7 +63,7 @@ export class Drain {
     clearTimeout(this.#timer);
   }
 
-  /** The client has seen the first GOAWAY: what it opened until now is answered, and nothing after. */
+  /** The client has read the first GOAWAY: calls that it has opened until now are answered, later ones are not. */
   #finish(): void {
     const { socket, writer, streams, flush, endSoon } = this.#dependencies;
     clearTimeout(this.#timer);

@@ -24,7 +24,7 @@ import type { StreamTable } from './stream-table.ts';
 
 export interface NewStream {
   readonly id: number;
-  /** Undefined when they are larger than our settings allow: the request must be refused. */
+  /** Undefined when the headers are larger than our settings allow: the request must be refused. */
   readonly headers: Headers | undefined;
   readonly contentLength: number | undefined;
 }
@@ -38,9 +38,9 @@ export interface IncomingFramesDependencies {
   readonly controlFrames: ControlFrameLimit;
   /** The window of the connection is low. */
   readonly grantWindow: () => void;
-  /** Bytes are kept of a header block that is not whole. */
+  /** Called with the kept bytes of an incomplete header block. */
   readonly countHeaderBlock: (bytes: number) => void;
-  /** A request whose head is complete. Returns its stream. */
+  /** Opens a request whose head is complete. Returns its stream. */
   readonly openStream: (stream: NewStream) => Http2Stream;
   readonly onSettings: () => void;
   readonly onPingAnswer: (payload: Buffer) => void;
@@ -62,7 +62,7 @@ export class IncomingFrames {
     this.#headers = new HeaderAssembler(dependencies.countHeaderBlock);
   }
 
-  /** Returns whether the next one may be read in this turn. Throws a ConnectionError, or an HpackError. */
+  /** Returns whether the next frame may be read in this turn. Throws a ConnectionError or an HpackError. */
   readonly read = (frame: Frame): boolean => {
     const { share } = this.#dependencies;
     share.spend(COST.frame + costOfBytes(frame.payload.length));
@@ -109,7 +109,7 @@ export class IncomingFrames {
       case FRAME.pushPromise:
         throw new ConnectionError(ERROR.protocol, 'a client must not push');
       default:
-        // §4.1: frames of unknown types are passed over.
+        // §4.1: frames of unknown types are ignored.
         this.#dependencies.controlFrames.count();
     }
   }
@@ -123,7 +123,7 @@ export class IncomingFrames {
 
   #readData(flags: number, streamId: number, payload: Buffer): void {
     const { receiveWindow, controlFrames, streams, grantWindow } = this.#dependencies;
-    // §6.1: the whole payload counts, padding too, whatever became of the stream.
+    // §6.1: the whole payload counts, padding too, also on a closed stream.
     receiveWindow.use(payload.length);
     const bytes = withoutPadding(flags, payload);
     const isLast = (flags & FLAG.endStream) !== 0;
@@ -134,7 +134,7 @@ export class IncomingFrames {
     if (receiveWindow.isLow) grantWindow();
   }
 
-  /** §6.1: data on a stream that is over. */
+  /** Handles data on a closed stream (§6.1). */
   #dropData(streamId: number, isLast: boolean): void {
     const { controlFrames, streams, writer } = this.#dependencies;
     this.#checkNotIdle(streamId);
@@ -247,7 +247,7 @@ export class IncomingFrames {
   }
 }
 
-/** Smaller than what a client has unless it says otherwise (RFC 9113 §6.5.2). */
+/** Smaller than the default of a client's header table, 4,096 bytes (RFC 9113 §6.5.2). */
 function isSmallTable([setting, value]: readonly [setting: number, value: number]): boolean {
   return setting === SETTING.headerTableSize && value < DEFAULT_TABLE_BYTES;
 }

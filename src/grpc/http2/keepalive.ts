@@ -3,8 +3,8 @@
 const EVERY_MS = 60_000;
 
 /**
- * Pings a client that has begun no call since the last check, and gives it up when it has not answered by the next. Bytes
- * alone are no sign of life: a client that drips them would hold its connection for ever.
+ * Pings a client that has begun no call since the last check, and closes its connection if it has not answered by the next.
+ * Bytes alone are no sign of life: a client that drips them would hold its connection for ever.
  */
 export class Keepalive {
   readonly #timer: NodeJS.Timeout;
@@ -23,12 +23,12 @@ export class Keepalive {
     }, EVERY_MS).unref();
   }
 
-  /** A call came. */
+  /** Must be called for each new call. */
   hearCall(): void {
     this.#hasCalled = true;
   }
 
-  /** The answer to the ping came. */
+  /** Must be called when the ping is answered. */
   hearAnswer(): void {
     this.#isAsked = false;
   }

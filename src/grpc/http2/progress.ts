@@ -1,4 +1,4 @@
-/** Tells when the calls of a connection went on last, by which it gives its place to another one. */
+/** Records when the calls of a connection last made progress, which decides whether it gives its place to another one. */
 import type { Socket } from 'node:net';
 import { countTaken, PROGRESS_BYTES } from '../../connections/socket-progress.ts';
 
@@ -6,9 +6,9 @@ export class Progress {
   readonly #socket: Socket;
   readonly #monotonicMs: () => number;
   #changedMs: number;
-  /** Bytes of calls that came or went since then. */
+  /** Bytes of calls that were received or sent since then. */
   #bytes = 0;
-  /** What the kernel had taken when it was counted last. */
+  /** The bytes that the kernel had taken at the last count. */
   #takenBytes = 0;
   /** A call has begun or ended in the read that is being used. */
   #hasChanged = false;
@@ -23,14 +23,14 @@ export class Progress {
     return this.#changedMs;
   }
 
-  /** A call goes on: the connection has not waited for its client until now. */
+  /** A call makes progress: the connection has not waited for its client until now. */
   mark(): void {
     this.#hasChanged = false;
     this.#bytes = 0;
     this.#changedMs = this.#monotonicMs();
   }
 
-  /** The same at the end of the read that is being used: it may have a thousand calls. */
+  /** Does the same once at the end of the current read, which may have a thousand calls. */
   markLater(): void {
     this.#hasChanged = true;
   }
@@ -39,13 +39,13 @@ export class Progress {
     if (this.#hasChanged) this.mark();
   }
 
-  /** The client sent or took bytes of a call, in frames of any size: with many of them, the call goes on. */
+  /** Counts bytes of a call that the client sent or took, in frames of any size: enough of them are progress. */
   count(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes >= PROGRESS_BYTES) this.mark();
   }
 
-  /** Must be called now and then. The kernel takes a long write in parts, and no event reports them. */
+  /** Must be called regularly: the kernel takes a long write in parts, and no event reports them. */
   countTaken(): void {
     const isSending = this.#socket.writableLength > 0;
     const bytes = countTaken(this.#socket);

@@ -1,7 +1,7 @@
 /** Reads the headers of a request, and decides whether they are malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
 import type { Field } from '../hpack/fields.ts';
 
-/** What a head is judged by, and what calls read. All other fields are checked and let go: a call keeps its headers as long as it waits. */
+/** The fields that the checks and the calls read. All others are checked and dropped: a waiting call keeps its headers. */
 const NAMES = [
   ':method',
   ':scheme',
@@ -25,7 +25,7 @@ export type HeaderName = (typeof NAMES)[number];
 export type Headers = Pick<ReadonlyMap<HeaderName, string>, 'get' | 'has' | 'values'>;
 
 export interface RequestHead {
-  /** Only the first of several fields with one name; undefined when the fields are larger than our settings allow. */
+  /** The first of several fields with one name; undefined when the fields are larger than our settings allow. */
   readonly headers: Headers | undefined;
   /** Bytes of the content; undefined without `content-length`. */
   readonly contentLength: number | undefined;
@@ -36,19 +36,19 @@ const TOO_LARGE: RequestHead = { headers: undefined, contentLength: undefined, i
 const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** RFC 3986 §3.1. */
 const SCHEME = /^[a-z][a-z0-9+\-.]*$/i;
-/** Absolute, without space and fragment. Bytes beyond ASCII are let through, as most servers do. */
+/** An absolute path without spaces or a fragment. Bytes beyond ASCII are accepted, as most servers do. */
 const PATH = /^\/[!"$-~\x80-\xff]*$/;
-/** RFC 9113 §8.3.1: user information must not be there. */
+/** RFC 9113 §8.3.1: an authority must have no user information. */
 const FORBIDDEN_IN_AUTHORITY = /[@/?#\s]/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 const DEFAULT_PORTS: Readonly<Record<'http' | 'https', string>> = { http: ':80', https: ':443' };
 
-/** Reads heads; that of the last block again when it comes again, as most calls of one client have the same. */
+/** Reads heads, and returns the last head again for a repeated block: most calls of one client have the same headers. */
 export class RequestHeadReader {
   #lastFields: readonly Field[] | undefined;
   #lastHead: RequestHead | undefined;
 
-  /** `mayComeAgain` tells whether a later block can have the same array of fields. Others are not kept: they may be long. */
+  /** `mayComeAgain`: a later block can have the same array of fields. Other heads are not cached: they may be long. */
   read(fields: readonly Field[] | undefined, mayComeAgain: boolean): RequestHead {
     if (fields === undefined) return TOO_LARGE;
     if (this.#lastHead !== undefined && fields === this.#lastFields) return this.#lastHead;
@@ -59,7 +59,7 @@ export class RequestHeadReader {
   }
 }
 
-/** The bytes of the values. */
+/** The total length of the values. */
 export function countHeaderBytes(headers: Headers): number {
   let bytes = 0;
   for (const value of headers.values()) bytes += value.length;
@@ -87,7 +87,7 @@ function readRequestHead(fields: readonly Field[]): RequestHead {
   };
 }
 
-/** §8.1, §8.3: trailers have no pseudo-header fields. Undefined are those that are too large. */
+/** Checks trailers, which have no pseudo-header fields (§8.1, §8.3). `fields` is undefined if they are too large. */
 export function areTrailersMalformed(fields: readonly Field[] | undefined): boolean {
   return fields === undefined || fields.some(({ kind }) => kind !== 'regular');
 }

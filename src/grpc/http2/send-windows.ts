@@ -1,4 +1,4 @@
-/** Tracks the window of a connection for answers, and the streams that wait for it (flow control, RFC 9113 §6.9). */
+/** Tracks the send window of a connection, and the streams that wait for it (flow control, RFC 9113 §6.9). */
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import {
   ConnectionError,
@@ -9,7 +9,7 @@ import {
   SETTING,
 } from '../frames/frames.ts';
 
-/** A stream with bytes that wait for the window of the connection. */
+/** A stream whose bytes wait for the window of the connection. */
 export interface BlockedStream extends Linked<BlockedStream> {
   sendMore(): void;
 }
@@ -19,7 +19,7 @@ export class SendWindows {
   #left = DEFAULT_WINDOW;
   #ofNewStreams = DEFAULT_WINDOW;
   #maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
-  /** Streams with bytes that found the window of the connection closed, in the order in which they wait. */
+  /** Streams that wait because the window of the connection was closed, oldest first. */
   readonly #blocked = new LinkedQueue<BlockedStream>();
 
   get left(): number {

@@ -1,4 +1,4 @@
-/** Lists the open streams of a connection, limits their number, and ends the one that keeps most. */
+/** Lists the open streams of a connection, limits their number, and ends the one that keeps the most bytes. */
 import { IdTable } from '../../memory/id-table.ts';
 import { COST, type Share } from '../budget/turns.ts';
 import { MAX_WINDOW } from '../frames/frames.ts';
@@ -7,25 +7,25 @@ import type { Http2Stream } from './stream.ts';
 
 export const MAX_STREAMS = 1024;
 
-/** The streams of a connection: those that are open, those that came with this read, and what is known of the others. */
+/** The streams of a connection: the open ones, those that came with this read, and the record of closed ones. */
 export class StreamTable {
   readonly closed = new ClosedStreams();
   readonly #streams = new IdTable<Http2Stream>();
   /** The streams that came with this read. */
   #newStreams: Http2Stream[] = [];
-  /** Streams above this are refused. */
+  /** Streams with a higher id are refused. */
   #maxId = MAX_WINDOW;
 
   get size(): number {
     return this.#streams.size;
   }
 
-  /** Whether the server can do nothing for any of them before its client goes on. */
+  /** Whether all streams wait for the client. */
   get waitForClient(): boolean {
     return this.#streams.every(({ waitsForClient }) => waitsForClient);
   }
 
-  /** A copy, ordered by id: the caller may end streams while it goes through them. */
+  /** A copy, ordered by id: the caller may end streams while it iterates. */
   list(): readonly Http2Stream[] {
     return this.#streams.list();
   }
@@ -38,7 +38,7 @@ export class StreamTable {
     return streamId <= this.#maxId && this.#streams.size < MAX_STREAMS;
   }
 
-  /** Takes no more streams than were opened so far. */
+  /** Refuses all streams that are not opened yet. */
   refuseMore(): void {
     this.#maxId = this.closed.lastId;
   }
@@ -53,7 +53,7 @@ export class StreamTable {
     return this.#streams.delete(stream);
   }
 
-  /** The read is used up: calls `keep` for the streams that came with it and are still open. */
+  /** Called when the read is used up: calls `keep` for the streams that came with it and are still open. */
   endRead(keep: (stream: Http2Stream) => void): void {
     const streams = this.#newStreams;
     if (streams.length === 0) return;
@@ -61,7 +61,7 @@ export class StreamTable {
     if (this.#streams.size > 0) for (const stream of streams) if (this.#isOpen(stream)) keep(stream);
   }
 
-  /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
+  /** Ends few streams in each turn: ending all thousand of a connection at once would delay every other caller. */
   async endAll(share: Share, end: (stream: Http2Stream) => void): Promise<void> {
     for (const stream of this.#streams.list()) {
       if (!this.#isOpen(stream)) continue;
@@ -74,7 +74,7 @@ export class StreamTable {
     return this.#streams.get(stream.id) === stream;
   }
 
-  /** Ends the call that keeps most. Returns false when that leaves all that is kept, or nothing is. */
+  /** Ends the call that keeps the most bytes. Returns false when that frees nothing. */
   shedLargest(): boolean {
     const largest = this.#findLargest(false);
     if (largest === undefined) return false;
@@ -83,12 +83,12 @@ export class StreamTable {
     return !this.#isOpen(largest) || largest.keptBytes < keptBytes;
   }
 
-  /** Ends the largest of the calls whose request is not complete. With each message that is used while the window is shut. */
+  /** Ends the largest call whose request is incomplete. Called for each message that is used while the window is closed. */
   shedUnfinished(): void {
     this.#findLargest(true)?.listener?.onShed();
   }
 
-  /** Returns the oldest of the calls that keep most, or undefined when none keeps anything. */
+  /** Returns the oldest of the calls that keep the most bytes, or undefined when no call keeps any. */
   #findLargest(isOfUnfinished: boolean): Http2Stream | undefined {
     let largest: Http2Stream | undefined;
     let most = 1;
@@ -102,7 +102,7 @@ export class StreamTable {
     return largest;
   }
 
-  /** The server ends: requests that are still not complete are not waited for. */
+  /** The server stops: ends the requests that are still incomplete. */
   cutUnfinished(): void {
     for (const { listener } of this.#streams.list()) if (listener?.isUnfinished) listener.onCut('the server stops');
   }

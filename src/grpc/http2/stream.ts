@@ -11,7 +11,7 @@ import type { BlockedStream, SendWindows } from './send-windows.ts';
 import type { StreamListener } from './stream-listener.ts';
 import { WaitingData } from './waiting-data.ts';
 
-/** The parts of a connection that its streams and calls use. */
+/** The members of a connection that its streams and calls use. */
 export interface StreamConnection {
   readonly share: Share;
   readonly network: NetworkUse;
@@ -29,28 +29,28 @@ export interface StreamConnection {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** A window that the client opens for fewer bytes than these does not count as used. */
+/** A data frame of fewer bytes does not raise the number of window updates and pings that the client may send. */
 const MIN_DATA_BYTES = 256;
 
-/** One call on the wire: its windows, and what waits for them. */
+/** One call on the wire: its windows, and the bytes that wait for them. */
 export class Http2Stream implements BlockedStream, CountedCall {
   readonly id: number;
-  /** Links of the list of streams that wait for the window of the connection. */
+  /** Links in the list of streams that wait for the window of the connection. */
   previous: BlockedStream | undefined;
   next: BlockedStream | undefined;
   readonly #connection: StreamConnection;
   listener: StreamListener | undefined;
-  /** Bytes that the connection counts for the call itself, once it outlives the read that it came with. */
+  /** Bytes that the connection counts for the call itself once it outlives the read that brought it. */
   openBytes = 0;
   #sendWindow: number;
   #receiveWindow = STREAM_WINDOW;
   #credit = 0;
   #isRemoteEnded = false;
-  /** Bytes that `content-length` promised and that did not come yet. */
+  /** Bytes that `content-length` announced and that have not arrived yet. */
   #contentLeft: number | undefined;
   #isLocalEnded = false;
   #isReset = false;
-  /** Made when data finds a window closed. */
+  /** Created when data finds a window closed. */
   #waiting: WaitingData | undefined;
   #keptBytes = 0;
 
@@ -79,7 +79,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     return this.#waiting !== undefined && this.#waiting.bytes.length > 0;
   }
 
-  /** Whether the server can do nothing for it before its client goes on, or it only watches. */
+  /** Whether the call waits for its client, or is a watch. */
   get waitsForClient(): boolean {
     return this.isWaiting || this.listener?.waitsForClient === true;
   }
@@ -89,7 +89,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     return this.openBytes + this.#keptBytes + (this.#waiting?.bytes.heldBytes ?? 0);
   }
 
-  /** Bytes of the request are kept: the connection grants as many less. */
+  /** Counts kept bytes of the request: the connection grants that many fewer. */
   keep(bytes: number): void {
     this.#keptBytes += bytes;
     this.#connection.memory.requests.take(bytes);
@@ -101,7 +101,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     this.#connection.memory.grantWindow();
   }
 
-  /** `counted` is what the frame takes of the window. */
+  /** `counted` is the number of bytes that the frame takes from the window, padding included. */
   receiveData(bytes: Buffer, counted: number, isLast: boolean): void {
     if (this.#isRemoteEnded) {
       this.reset(ERROR.streamClosed);
@@ -120,14 +120,14 @@ export class Http2Stream implements BlockedStream, CountedCall {
     if (this.#isRemoteEnded && this.#isLocalEnded) this.#connection.forget(this);
   }
 
-  /** A second header section of the request: its end, or malformed (§8.1). */
+  /** Handles a second header section of the request: its end, or malformed (§8.1). */
   receiveTrailers({ isLast, isMalformed }: { readonly isLast: boolean; readonly isMalformed: boolean }): void {
     if (this.#isRemoteEnded) this.reset(ERROR.streamClosed);
     else if (!isLast || isMalformed) this.reset(ERROR.protocol);
     else this.receiveData(NOTHING, 0, true);
   }
 
-  /** §8.1.1: the content is as long as the head said. */
+  /** §8.1.1: the content must be as long as `content-length`. */
   #isContentLengthKept(bytes: number): boolean {
     if (this.#contentLeft === undefined) return true;
     this.#contentLeft -= bytes;
@@ -165,7 +165,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     if (isLast) this.#endLocal();
   }
 
-  /** Sends two parts as one run of data. The bytes are copied, at once. */
+  /** Sends two parts as one run of data. The bytes are copied before it returns. */
   sendData(head: Buffer, body: Uint8Array): void {
     if (this.#isReset || this.#isLocalEnded) return;
     const length = head.length + body.length;
@@ -186,13 +186,13 @@ export class Http2Stream implements BlockedStream, CountedCall {
     this.sendMore();
   }
 
-  /** The end of the answer, after all data. */
+  /** Sends the end of the answer after all data. */
   sendTrailers(block: Buffer): void {
     if (this.#waiting === undefined || !this.isWaiting) this.sendHeaders(block, true);
     else this.#waiting.trailers = block;
   }
 
-  /** Resolves when all data is on its way, or never will be. */
+  /** Resolves when all data was sent, or was dropped. */
   whenSent(): Promise<void> {
     if (this.#waiting === undefined || !this.isWaiting || this.#isReset) return Promise.resolve();
     return this.#waiting.whenSent();
@@ -207,7 +207,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     this.#countWaiting(waiting);
   }
 
-  /** Gives up what waits: the answer ends without it. */
+  /** Drops the waiting data: the answer ends without it. */
   dropWaiting(): void {
     const waiting = this.#waiting;
     if (waiting === undefined || !this.isWaiting) return;
@@ -238,12 +238,12 @@ export class Http2Stream implements BlockedStream, CountedCall {
     if (waiting.trailers !== undefined) this.sendHeaders(waiting.trailers, true);
   }
 
-  /** May end this very call, when it is the largest and there is no room for it. */
+  /** May end this call itself, if it is the largest and there is no room for it. */
   #countWaiting(waiting: WaitingData): void {
     this.#connection.memory.countWaiting(waiting.takeChange());
   }
 
-  /** §6.9: a window that the client grows by nothing is an error of this stream alone. */
+  /** §6.9: a window update of 0 is an error of this stream alone. */
   receiveWindowUpdate(increment: number): void {
     if (increment === 0) this.reset(ERROR.protocol);
     else this.addSendWindow(increment);
@@ -258,7 +258,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
     if (this.isWaiting) this.sendMore();
   }
 
-  /** §6.9.2: the client changed the initial window, which is too large for a stream with window updates. */
+  /** §6.9.2: a change of the initial window made the window of a stream with window updates too large. */
   changeInitialWindow(change: number): void {
     if (this.#sendWindow + change > MAX_WINDOW)
       throw new ConnectionError(ERROR.flowControl, 'a window of a stream is too large');
@@ -293,7 +293,7 @@ export class Http2Stream implements BlockedStream, CountedCall {
       this.#connection.forget(this);
       return;
     }
-    // §8.1: answered early; the client need not send the rest.
+    // §8.1: the request was answered early; the client need not send the rest.
     this.#connection.resetStream(this.id, ERROR.none);
     this.#isReset = true;
     this.#connection.forget(this);

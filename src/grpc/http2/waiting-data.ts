@@ -7,7 +7,7 @@ export class WaitingData {
   readonly bytes: ByteQueue;
   /** The end of the answer; undefined while the call may send more data. */
   trailers: Buffer | undefined;
-  /** How much of the memory the connection has counted. */
+  /** How many of the held bytes the connection has counted. */
   #countedBytes = 0;
   #onSent: (() => void) | undefined;
 
@@ -15,7 +15,7 @@ export class WaitingData {
     this.bytes = new ByteQueue(blocks);
   }
 
-  /** How much more memory is held than at the last call of this function. A block stays whole until its last byte is sent. */
+  /** Returns how many more bytes are held than at the last call. A block is held whole until its last byte is sent. */
   takeChange(): number {
     const change = this.bytes.heldBytes - this.#countedBytes;
     this.#countedBytes = this.bytes.heldBytes;

@@ -5,7 +5,7 @@ import { ClientHello } from './client-hello.ts';
 
 const hello = await recordHello();
 
-/** The same message in records of this many bytes. */
+/** The same message, split into records of this many bytes. */
 function cut(bytes: number): Buffer {
   const message = hello.subarray(5);
   const records: Buffer[] = [];
@@ -48,7 +48,7 @@ test('a message that is whole is waited for to the end of its record, which Open
   assert.equal(reader.add(Buffer.of(0)), 'whole');
 });
 
-/** Calls back, and returns how many bytes were copied meanwhile. */
+/** Runs the function, and returns how many bytes it copied. */
 function countCopied(run: () => void): number {
   const concat = mock.method(Buffer, 'concat');
   run();

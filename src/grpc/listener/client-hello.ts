@@ -1,15 +1,15 @@
-/** Waits until the first message of a TLS client is whole, and closes sockets that send something else. */
+/** Waits until the ClientHello, the first message of a TLS client, is complete, and closes sockets that send anything else. */
 import type { Socket } from 'node:net';
 
 const HANDSHAKE = 22;
 const RECORD_HEAD_BYTES = 5;
 const MESSAGE_HEAD_BYTES = 4;
-/** First messages of real clients have less than 4 KiB. */
+/** The most bytes of a ClientHello: those of real clients have less than 4 KiB. */
 const MAX_BYTES = 16_384;
-/** More than these become one: a part of a byte takes hundreds. */
+/** More parts than this are joined: a part of one byte takes hundreds of bytes of memory. */
 const MAX_PARTS = 64;
 
-/** Calls back with the length of the first message of a TLS client once it is whole. Its bytes stay to be read. What cannot be one closes the socket. */
+/** Calls back with the length of the ClientHello once it is complete. Its bytes stay readable. Any other bytes close the socket. */
 export function awaitHello(socket: Socket, goOn: (length: number) => void): void {
   const hello = new ClientHello();
   const read = (): void => {
@@ -27,19 +27,19 @@ export function awaitHello(socket: Socket, goOn: (length: number) => void): void
   socket.on('readable', read);
 }
 
-/** ClientHello (RFC 8446, section 4.1.2), which may come in several records. Of all that comes, at most 16 KiB are looked at. */
+/** A parser of the ClientHello (RFC 8446, section 4.1.2), which may span several records. It reads at most 16 KiB. */
 export class ClientHello {
   #parts: Buffer[] = [];
-  /** How many were looked at. */
+  /** How many bytes were read. */
   #count = 0;
-  /** The bytes of the record under way. */
+  /** The bytes left in the current record. */
   #headBytes = 0;
   #contentBytesLeft = 0;
   #messageBytes = 0;
-  /** Known once the first four bytes of the message have come. */
+  /** The length of the message; known once its first four bytes have arrived. */
   #messageLength = 0;
 
-  /** Of the message that is whole, its records included; more may have come with it. */
+  /** The length of the complete message with its record headers; more bytes may have arrived with it. */
   get length(): number {
     return this.#count;
   }
@@ -48,7 +48,7 @@ export class ClientHello {
     return Buffer.concat(this.#parts);
   }
 
-  /** `more` has to come before the message is whole. Not to be called after another answer. */
+  /** Returns `more` while the message is incomplete. Must not be called after another result. */
   add(part: Buffer): 'whole' | 'more' | 'refuse' {
     this.#parts.push(part);
     if (this.#parts.length > MAX_PARTS) this.#parts = [this.bytes];
@@ -69,13 +69,13 @@ export class ClientHello {
     if (this.#headBytes === RECORD_HEAD_BYTES && this.#contentBytesLeft === 0) this.#headBytes = 0;
   }
 
-  /** Type, version, and the length in two bytes. */
+  /** Reads a record header: type, version, and the length in two bytes. */
   #readHead(byte: number): void {
     this.#headBytes += 1;
     if (this.#headBytes > 3) this.#contentBytesLeft = (this.#contentBytesLeft << 8) | byte;
   }
 
-  /** The first byte of the message is its type, and the next three are its length. */
+  /** Reads the message header: one byte of type, three bytes of length. */
   #readContent(byte: number): void {
     this.#contentBytesLeft -= 1;
     this.#messageBytes += 1;

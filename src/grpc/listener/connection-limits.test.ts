@@ -1,4 +1,4 @@
-/** Connections that make no calls hold no place for ever. */
+/** Connections that make no calls do not hold a place for ever. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { afterEach, mock, test } from 'node:test';
@@ -17,7 +17,7 @@ interface RawClient {
   readonly closed: Promise<void>;
 }
 
-/** One that says nothing. The server greets whom it has accepted. */
+/** A connection that sends nothing. The server's greeting shows that it was accepted. */
 function connectRaw(port: number): RawClient {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});

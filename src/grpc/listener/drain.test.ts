@@ -75,7 +75,7 @@ test('a drain waits for a call under way and refuses new ones', async () => {
   await open.settle();
   await started.promise;
   const drained = running.server.drain(60_000);
-  // It answers the ping after which nothing more is taken.
+  // It answers the ping, after which the server takes no more calls.
   await open.until(() => open.frames.some(({ type, payload }) => type === PING && String(payload) === 'drainnow'));
   open.send(frame(PING, 1, 0, Buffer.from('drainnow')));
   open.send(frame(HEADERS, END_HEADERS, 3, block(`/${SERVICE}/Late`)), frame(DATA, 1, 3, frameMessage(HELLO)));
@@ -147,7 +147,7 @@ test('a drain ends requests that stay unfinished, also of a client that has said
   await Promise.all(ends);
 });
 
-/** Resolves when the server has read what was sent before its answer to a ping. */
+/** Resolves when the server has read all bytes sent so far, which its answer to a ping shows. */
 async function untilFrame(socket: Socket, type: number): Promise<void> {
   let received = Buffer.alloc(0);
   for await (const [chunk] of on(socket, 'data') as AsyncIterable<[Buffer]>) {

@@ -43,7 +43,7 @@ const WIDE_WINDOWS = [
 const UNFINISHED = frame(HEADERS, 4, 3, block(`/${SERVICE}/Collect`));
 const MORE_THAN_SOCKETS_HOLD = 32 * 1024 * 1024;
 
-/** The method of the unfinished call, which is over once the server has seen that the client has ended its side. */
+/** The method of the unfinished call, which ends once the server has noticed that the client has ended its side. */
 const collect = (close: () => void): GrpcMethod => clientStream('Collect', () => ({ close }));
 
 afterEach(() => mock.timers.reset());
@@ -104,7 +104,7 @@ for (const [transport, tls] of TRANSPORTS)
       const client = await dial(running.server.port, tls);
       mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
       const parts: Buffer[] = [];
-      // In one record, which is read at once: while the answer is unread, nothing is.
+      // In one record, which is read at once: while an answer is unread, the server reads no more.
       client.write(Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0), ...WIDE_WINDOWS, ...CALL, last]));
       end(client);
       if (last === GOODBYE) finish.resolve();

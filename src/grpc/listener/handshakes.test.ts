@@ -8,7 +8,7 @@ import { createCertificate } from '../../../test/support/basics/certificate.ts';
 import { echoMethods, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import { recordHello } from '../../../test/support/network/tls-records.ts';
 
-/** The beginning of a ClientHello: more would have to come. */
+/** The beginning of a ClientHello, without the rest. */
 const BEGINNING_OF_HELLO = Buffer.from('160301020001000001fc0303', 'hex');
 
 async function dial(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
@@ -17,7 +17,7 @@ async function dial(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   return socket.resume();
 }
 
-/** Connections are accepted in their order, so those that came before are accepted once this one is. */
+/** Connections are accepted in order, so all earlier ones are accepted once this one is. */
 async function dialTls(port: number): Promise<TLSSocket> {
   const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] });
   await once(socket, 'secureConnect');
@@ -75,7 +75,7 @@ test('a client that renegotiates TLS 1.2 is cut off (RFC 9113, section 9.2.1)', 
   assert.equal(running.logged.length, 0);
 });
 
-/** Two connections from one port of the client: one to each of two addresses of the server. */
+/** Two connections from one client port, one to each of two addresses of the server. */
 async function dialTwice(port: number): Promise<Socket[]> {
   const first = await dial(port);
   const second = connect({ port, host: '127.0.0.2', localAddress: '127.0.0.1', localPort: first.localPort! });
@@ -149,7 +149,7 @@ test('a client that fails with many certificates waits for its next handshake, a
     const options = { port: running.server.port, host: '127.0.0.1', localAddress, key, cert: chain };
     const socket = connectTls({ ...options, rejectUnauthorized: false, ALPNProtocols: ['h2'] }).on('error', () => {});
     signal?.addEventListener('abort', () => socket.destroy());
-    // A server refuses a client's certificate after the client has ended its handshake: what comes first tells.
+    // A server refuses a client's certificate after the client has ended its handshake, so the first event decides.
     const isTaken = once(socket, 'data').then(() => true);
     const isClosed = once(socket, 'close').then(() => false);
     const taken = await Promise.race([isTaken, isClosed]);

@@ -9,36 +9,36 @@ import { awaitHello } from './client-hello.ts';
 import { RecordLimit, type TlsConnection } from './record-limit.ts';
 import { TinyRecords } from './tiny-records.ts';
 
-/** A handshake has this long from the first byte of TCP on, whatever the client sends meanwhile. */
+/** The time limit of a handshake, from the start of the TCP connection, whatever the client sends meanwhile. */
 const HANDSHAKE_MS = 10_000;
 
-/** Handshakes that begin in a turn of the event loop. Each signs, which takes 0.3 to 2 ms. */
+/** How many handshakes begin in a turn of the event loop. Each computes a signature, which takes 0.3 to 2 ms. */
 const BEGUN_IN_A_TURN = 1;
 
-/** The most bytes that the second message of a client has, without and with a certificate. */
+/** The most bytes of a client's second message, without and with a certificate. */
 const MAX_ANSWER_BYTES = 256;
 const MAX_MUTUAL_ANSWER_BYTES = 16_384;
 
 /**
- * What a byte of a client's certificates counts for, beside a byte of a change of keys, when the handshake fails. OpenSSL checks the
- * signature of each certificate, also of one that it does not trust: 100 KB of them take 0.65 s; that many bytes of key changes take 0.04 s.
+ * The weight of a byte of client certificates, relative to a byte of key updates, when the handshake fails. OpenSSL checks the
+ * signature of each certificate, trusted or not: 100 KB of them take 0.65 s; 100 KB of key updates take 0.04 s.
  */
 const CERTIFICATE_WEIGHT = 17;
 
 /**
- * TLS connections whose handshake is under way. It begins once the first message of the client is whole, in the turn of its network: from
- * then on OpenSSL works as soon as bytes come. Each takes a file descriptor, until its deadline at most. Beyond the limit the oldest
- * of the network with the most is closed: a real client needs only milliseconds.
+ * TLS connections whose handshake is under way. It begins once the ClientHello is complete, in the turn of its network: from
+ * then on OpenSSL works as soon as bytes arrive. Each takes a file descriptor until its deadline at most. Beyond the limit, the oldest
+ * one of the network with the most is closed: a real client needs only milliseconds.
  *
- * The deadline is ours: `handshakeTimeout` of Node 24 reports a timeout and leaves the connection of TCP open.
+ * The deadline is our own timer: Node 24's `handshakeTimeout` reports a timeout and leaves the TCP connection open.
  */
 export class Handshakes {
   readonly #readNetwork: ReadNetwork;
   readonly #monotonicMs: () => number;
   readonly #places: ConnectionPlaces<Handshake>;
-  /** All that were accepted and are not handed over. */
+  /** All accepted connections that are not handed over yet. */
   readonly #handshakes = new Set<Handshake>();
-  /** The key is both addresses and ports: a client may use one port of its own for several addresses of ours. */
+  /** Keyed by both addresses and ports: a client may use one of its ports for several of our addresses. */
   readonly #byName = new Map<string, Handshake>();
   readonly #turns = createNetworkTurns(BEGUN_IN_A_TURN);
   readonly #records = new RecordLimit();
@@ -52,7 +52,7 @@ export class Handshakes {
     this.#places = new ConnectionPlaces(max, monotonicMs);
   }
 
-  /** Hands the connections of a listener to the server that speaks TLS with them. */
+  /** Hands the connections of a listener to the server that does their TLS. */
   connect(listener: Server, server: TlsServer, isMutual: boolean): void {
     this.#isMutual = isMutual;
     if (isMutual) this.#maxAnswerBytes = MAX_MUTUAL_ANSWER_BYTES;
@@ -91,7 +91,7 @@ export class Handshakes {
         const timer = setTimeout(wait, delayMs).unref();
         raw.once('close', () => clearTimeout(timer));
       }
-      // Otherwise its deadline comes first.
+      // Otherwise the deadline of the handshake would come first.
     });
   }
 
@@ -141,8 +141,8 @@ export class Handshakes {
   }
 
   /**
-   * Handshakes that fail delay the next ones of their network by the work that their certificates were. In TLS 1.2 these may come with the
-   * first message.
+   * Failed handshakes delay the next ones of their network by the work that their certificates caused. In TLS 1.2 certificates may
+   * come with the first message.
    */
   #charge({ networkName, raw, helloBytes, hasBegun }: Handshake): void {
     if (this.#isMutual && hasBegun)
@@ -157,19 +157,19 @@ export class Handshakes {
   }
 }
 
-/** It may be closed at any time, and the oldest is the first. */
+/** A pending handshake may be closed at any time; the oldest is the first. */
 interface Handshake extends PlacedConnection {
   readonly name: string;
-  /** The length of the first message of the client. */
+  /** The length of the ClientHello in bytes. */
   helloBytes: number;
-  /** OpenSSL has what came, and what comes. */
+  /** OpenSSL has the received bytes and gets all later ones. */
   hasBegun: boolean;
   readonly raw: Socket;
   readonly networkName: string;
   readonly deadline: NodeJS.Timeout;
 }
 
-/** Calls back with the length of the content of each record, also while the socket is paused: then there is no event. */
+/** Calls back with the content length of each record, also while the socket is paused and emits no event. */
 function onContent(socket: TLSSocket, callback: (bytes: number) => void): void {
   const push = socket.push.bind(socket);
   socket.push = (content: Buffer | null, encoding) => {

@@ -22,7 +22,7 @@ import { PROGRESS_BYTES } from '../../connections/socket-progress.ts';
 import { realWorld } from '../../world.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
-/** More than sockets hold. */
+/** More bytes than the socket buffers hold. */
 const ANSWER = Buffer.alloc(32 * 1024 * 1024);
 const WIDE_WINDOWS = [
   frame(SETTINGS, 0, 0, Buffer.from('00047fffffff', 'hex')),
@@ -30,7 +30,7 @@ const WIDE_WINDOWS = [
 ];
 
 const GOODBYE = frame(GOAWAY, 0, 0, Buffer.alloc(8));
-// For all tests together: to clear a timer that was made before a reset would clear another one.
+// Shared by all tests: clearing a timer that was set before a reset of the mock would clear another one.
 mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
 after(() => mock.timers.reset());
 
@@ -45,7 +45,7 @@ const WATCH = Buffer.concat([
   frame(DATA, 1, 1, frameMessage(Buffer.alloc(0))),
 ]);
 
-/** A server whose clock stands still, and its timers with it. */
+/** A server whose clock and timers stand still. */
 async function start() {
   let nowMs = 0;
   const running = await startGrpcServer([...echoMethods, long], {
@@ -81,7 +81,7 @@ class Reader {
     this.#accepted = accepted;
   }
 
-  /** Resolves once the answer is on its way. */
+  /** Resolves once the server has begun to send the answer. */
   static async connect(port: number, localAddress: string): Promise<Reader> {
     const accepted = nextAccepted();
     const socket = connect({ port, host: '127.0.0.1', localAddress });

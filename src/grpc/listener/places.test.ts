@@ -1,4 +1,4 @@
-/** A network with many connections cannot keep out a network with few, with calls or without. */
+/** A network with many connections cannot keep out a network with few, whether or not they have calls. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** TLS connections that are busy with records without content end; those with content, however small, do not. */
+/** TLS connections that flood the server with records without content end; those with content, however small, do not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -15,7 +15,7 @@ const KEY_UPDATE_BYTES = 27;
 const BEGINNING_BYTES = Buffer.concat(BEGINNING.map((part) => Buffer.from(part)));
 const OPTIONS = { rejectUnauthorized: false, ALPNProtocols: ['h2'] };
 
-/** Sends a ping behind this many changes of keys, and resolves with its answer: the server has read all of them. */
+/** Sends this many key updates, then a ping, and resolves with its answer: the server has read all of them. */
 async function changeKeys(client: RecordClient, changes: number, content: Buffer = Buffer.alloc(0)): Promise<void> {
   const name = Buffer.from(String(changes).padStart(8));
   client.send(changes, Buffer.concat([content, frame(PING, 0, 0, name)]));
@@ -31,7 +31,7 @@ test('a client that changes its keys again and again is cut off, one that does i
   const client = await connectRecordClient(running.server.port);
   await changeKeys(client, 4000, BEGINNING_BYTES);
   mock.timers.tick(100);
-  // Half a second forgives 2,500 of them.
+  // Half a second forgives 2,500 key updates.
   mock.timers.tick(500);
   await changeKeys(client, 3001);
   mock.timers.tick(100);
@@ -57,7 +57,7 @@ test('a byte in each record is content enough', () => {
   limit.check();
 });
 
-/** A connection without content, by what the limit sees of it. */
+/** A connection without content, with the counters that the limit reads. */
 function open(limit: RecordLimit, network: string) {
   const socket = {
     bytesRead: 0,
@@ -71,7 +71,7 @@ function open(limit: RecordLimit, network: string) {
   return connection;
 }
 
-/** Connections that each change their keys so often between two checks; returns how many are left after 60 checks. */
+/** Opens connections that each send this many key updates between two checks; returns how many are left after 60 checks. */
 function flood(networks: readonly string[], changes: number): number {
   const limit = new RecordLimit();
   const connections = networks.map((network) => open(limit, network));
@@ -86,7 +86,7 @@ function flood(networks: readonly string[], changes: number): number {
 
 test('connections of one network have one bound together, those of all networks four of them', () => {
   const ofOne = (count: number) => Array.from({ length: count }, () => 'one');
-  // Each is far below the 500 that one may send between two checks.
+  // Each sends far fewer than the 500 that one connection may send between two checks.
   assert.equal(flood(ofOne(12), 40), 12);
   const left = flood(ofOne(120), 40);
   assert.ok(left <= 20, `${left} are left`);
@@ -179,7 +179,7 @@ test(
     const { port } = running.server;
     mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     t.after(() => mock.timers.reset());
-    // Each leaves 16 KB, and 135 KB are allowed.
+    // Each leaves a debt of 16 KB, and 135 KB are allowed.
     for (let connections = 0; connections < 9; connections++) {
       const client = await connectRecordClient(port);
       await changeKeys(client, 600, BEGINNING_BYTES);

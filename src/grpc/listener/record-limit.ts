@@ -1,29 +1,29 @@
-/** Ends TLS connections that are busy with records without content, such as floods of key updates. */
+/** Ends TLS connections that flood the server with records without content, such as key updates. */
 
 const CHECK_MS = 100;
-/** The most bytes that a TLS record has beside its content, without padding: its head, the nonce of TLS 1.2, its authentication tag. */
+/** The most bytes of a TLS record beside its content, without padding: header, nonce (TLS 1.2), authentication tag. */
 const RECORD_OVERHEAD_BYTES = 29;
 const MAX_RECORD_BYTES = 16_384 + 256 + 5;
-/** Bytes of records without content, in a second, of all connections of a network: 5,000 records, or 50 ms of work. */
+/** The limit of records without content for all connections of a network, in bytes a second: 5,000 records, or 50 ms of work. */
 const MAX_OF_NETWORK = 5000 * 27;
-/** The same of all networks: 20,000 records, or 200 ms. */
+/** The same limit for all networks together: 20,000 records, or 200 ms. */
 const MAX_OF_ALL = 4 * MAX_OF_NETWORK;
 
-/** The two sides of a connection: what came, and what TLS made of it. */
+/** A connection's raw TCP bytes, and the content that TLS decrypted from them. */
 export interface TlsConnection {
   readonly network: string;
   readonly raw: { readonly bytesRead: number };
-  /** Node reports the content of each record by itself. */
+  /** Node reports the content of each record separately. */
   readonly contentRecords: number;
   readonly socket: { readonly bytesRead: number; readonly destroyed: boolean; destroy(): void };
 }
 
 /**
- * Ends TLS connections that are busy with anything but content: a change of keys (KeyUpdate of TLS 1.3) has 27 bytes, takes up to 10 µs,
- * and neither OpenSSL nor Node counts or reports it. Bytes beyond the content and its records are those of records without content.
- * A network has a bound for all its connections, or a client would open many; the busiest one ends first, so that others behind the
- * same address go on. What a connection has read when it closes stays a debt of its network, whose next handshakes wait until that
- * is forgiven: otherwise a client that connects again and again would have no bound.
+ * Ends TLS connections that flood the server with records without content: a key update (KeyUpdate of TLS 1.3) has 27 bytes and takes
+ * up to 10 µs, and neither OpenSSL nor Node counts or reports it. All bytes beyond the content and its records count as such records.
+ * A network has one limit for all its connections, or a client would open many; the busiest one ends first, so that others behind
+ * the same address continue. When a connection closes, its bytes stay a debt of its network, whose next handshakes wait until the
+ * debt is forgiven: otherwise a client that reconnects again and again would have no limit.
  */
 export class RecordLimit {
   readonly #connections = new Map<TlsConnection, Read>();
@@ -32,7 +32,7 @@ export class RecordLimit {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * Must be called at the end of the handshake. `handshakeBytes` are those that it took: records may have come with its last message.
+   * Must be called at the end of the handshake, which took `handshakeBytes`: records may have come with its last message.
    */
   watch(connection: TlsConnection, handshakeBytes = connection.raw.bytesRead): void {
     this.#connections.set(connection, { ...readOf(connection), bytes: handshakeBytes });
@@ -49,7 +49,7 @@ export class RecordLimit {
     return debt;
   }
 
-  /** Must be called when the connection has closed. The rest of a record that never came counts too. */
+  /** Must be called when the connection has closed. An incomplete record counts too. */
   leave(connection: TlsConnection): void {
     const before = this.#connections.get(connection);
     if (before === undefined) return;
@@ -71,7 +71,7 @@ export class RecordLimit {
     return debt === undefined ? 0 : Math.max(debt.excessMs, this.#all.excessMs);
   }
 
-  /** Ten times a second. */
+  /** Checks all connections, ten times a second. */
   check(): void {
     for (const [connection, before] of this.#connections)
       if (connection.socket.destroyed) this.leave(connection);
@@ -98,26 +98,26 @@ export class RecordLimit {
   }
 }
 
-/** The rest of a record may not be here yet, with the content of all of it. */
+/** A record may be incomplete, and its content is then not decrypted yet. */
 function countedOf(emptyBytes: number): number {
   return Math.max(0, emptyBytes - MAX_RECORD_BYTES);
 }
 
 interface Share {
   readonly connection: TlsConnection;
-  /** Since the handshake. */
+  /** Bytes without content since the handshake. */
   readonly counted: number;
-  /** Of the last check; below 0 when content came for what had counted as none. */
+  /** New bytes without content at the last check; below 0 when bytes that counted as such turned out to have content. */
   readonly newBytes: number;
 }
 
-/** The recent bytes without content of several connections; what is allowed in a second is forgiven in a second. */
+/** The recent bytes without content of several connections; each second forgives the limit of one second. */
 class Debt {
   readonly #max: number;
   #bytes = 0;
-  /** Of connections that were ended for them: they count for the network still, and end no other connection. */
+  /** Bytes of connections that were ended for them: they still count for the network, but end no other connection. */
   #endedBytes = 0;
-  /** Of the last check. */
+  /** The time of the last check. */
   #shares: Share[] = [];
 
   constructor(max: number) {
@@ -133,12 +133,12 @@ class Debt {
     this.#bytes += bytes;
   }
 
-  /** How long it takes until no more is left than allowed. */
+  /** How many milliseconds until the debt is within the limit. */
   get excessMs(): number {
     return (1000 * Math.max(0, this.#bytes + this.#endedBytes - this.#max)) / this.#max;
   }
 
-  /** Ends the busiest connections while there is more than allowed. Returns what is not forgiven yet. */
+  /** Ends the busiest connections while the limit is exceeded. Returns the bytes that are not forgiven yet. */
   settle(): number {
     if (this.#bytes > this.#max) this.#endBusiest();
     this.#shares = [];
@@ -174,7 +174,7 @@ function readOf({ raw, socket, contentRecords }: TlsConnection): Read {
   return { bytes: raw.bytesRead, contentBytes: socket.bytesRead, contentRecords, emptyBytes: 0 };
 }
 
-/** Adds the bytes without content that came between the two. */
+/** Adds the bytes without content that arrived between the two checks. */
 function countEmpty(read: Read, before: Read): Read {
   const records = read.contentRecords - before.contentRecords;
   const expected = read.contentBytes - before.contentBytes + records * RECORD_OVERHEAD_BYTES;

@@ -1,6 +1,6 @@
 /**
- * Opens the gRPC listener with its services, health and reflection, and drains it on shutdown. The transport under it is ours
- * (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
+ * Opens the gRPC listener with its services, health and reflection, and drains it on shutdown. The HTTP/2 transport is
+ * our own (`http2/`), because a general HTTP/2 server costs ten times as much as a prediction.
  */
 import { Counter } from 'prom-client';
 import { describeError } from '../../errors.ts';
@@ -25,15 +25,15 @@ export interface GrpcServerDependencies {
   readonly port: number;
   /** Path of a unix socket to listen on too; without TLS. */
   readonly unixSocket?: string | undefined;
-  /** Permissions of the unix socket; those that the umask leaves unless given. */
+  /** Permissions of the unix socket; by default those that the umask leaves. */
   readonly unixSocketMode?: number | undefined;
   readonly tls?: TlsFiles | undefined;
-  /** How often the TLS files are looked at for a change; 10 s unless given. */
+  /** How often the TLS files are checked for a change; 10 s unless given. */
   readonly tlsCheckMs?: number;
   readonly maxMessageBytes: number;
-  /** Memory for requests that are not used yet and answers that wait for a window; 64 MiB unless given. */
+  /** Bytes of memory for requests that are not used yet and answers that wait for a window; 64 MiB unless given. */
   readonly bufferBytes?: number;
-  /** 1,000 unless given. */
+  /** The most connections; 1,000 unless given. */
   readonly maxConnections?: number;
   /** Addresses or ranges of proxies, whose connections do not count as those of one network; none unless given. */
   readonly trustedProxies?: readonly string[] | undefined;
@@ -43,15 +43,15 @@ export interface GrpcServerDependencies {
   readonly metrics: Metrics;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
-  /** Called with the bytes that were read: they are garbage soon. */
+  /** Called with the number of bytes that were read, which are soon garbage. */
   readonly countGarbage?: CountGarbage | undefined;
 }
 
 export interface GrpcServer {
   readonly port: number;
-  /** The answer of `grpc.health.v1.Health`. It starts as not serving. */
+  /** Sets the answer of `grpc.health.v1.Health`, which is not serving at first. */
   setServing(isServing: boolean): void;
-  /** Takes no new calls, ends streams, waits for calls under way and cuts what is left at the deadline. May be called twice. */
+  /** Takes no new calls, ends streams, waits for running calls and ends those that are left at the deadline. May be called twice. */
   drain(deadlineMs: number): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ const TLS_CHECK_MS = 10_000;
 const BUFFER_BYTES = 67_108_864;
 const MAX_CONNECTIONS = 1000;
 
-/** Listens from its return on. */
+/** Starts the server, which listens once this resolves. */
 export async function openGrpcServer(dependencies: GrpcServerDependencies): Promise<GrpcServer> {
   const health = createHealth(dependencies.services.map((service) => service.name));
   const own = [...dependencies.services, health.service];

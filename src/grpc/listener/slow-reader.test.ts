@@ -1,4 +1,4 @@
-/** Answers are written into memory that all connections share: a client that reads late, or leaves, must not corrupt the answers of another. */
+/** Answers are written into shared memory: a client that reads late, or leaves, must not corrupt the answers of another. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -18,7 +18,7 @@ import {
 } from '../../../test/support/grpc/http2-frames.ts';
 import type { GrpcMethod } from '../call/service.ts';
 
-/** So large that a read brings in few: their answers are one write, of a size that is used again. */
+/** Requests so large that a read has few: their answers are one write, into a buffer of a size that is reused. */
 const REQUEST_BYTES = 2000;
 const ANSWER_BYTES = 6000;
 /** 18 MB of answers: more than the kernel takes for a connection on both sides. */
@@ -37,7 +37,7 @@ const repeatMethod: GrpcMethod = {
   },
 };
 
-/** An answer that says at every place whose it is. */
+/** An answer every part of which names its client. */
 function repeat(text: string): Buffer {
   return Buffer.alloc(ANSWER_BYTES, `${text} `);
 }
@@ -60,7 +60,7 @@ class Caller {
     this.socket.write(frame(WINDOW_UPDATE, 0, 0, huge));
   }
 
-  /** Without reading what is answered. */
+  /** Sends the requests without reading the answers. */
   ask(count: number): void {
     for (let index = 0; index < count; index++) {
       const streamId = 2 * this.#calls++ + 1;
@@ -70,7 +70,7 @@ class Caller {
     }
   }
 
-  /** Reads to the last answer, and looks at every byte. */
+  /** Reads to the last answer, and checks every byte. */
   async readAll(): Promise<void> {
     while (this.#ended < this.#calls) {
       const chunk = this.socket.read() as Buffer | null;

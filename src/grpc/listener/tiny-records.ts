@@ -1,15 +1,15 @@
-/** Ends TLS connections that cut their content into tiny records, of which one read of a socket has thousands. */
+/** Ends TLS connections that split their content into tiny records: one read of a socket can have thousands. */
 
-/** Most frames of HTTP/2 that a record of a client has by itself are longer. */
+/** Content of at most this many bytes is tiny: most HTTP/2 frames that clients send in a record of their own are longer. */
 const TINY_BYTES = 32;
-/** Of all connections in a turn: about 10 µs each. */
+/** The limit for all connections in one event loop turn; each record takes about 10 µs. */
 const MAX_IN_A_TURN = 2048;
-/** A connection that sent no more of them in this turn goes on. */
+/** A connection that sent at most this many in the turn continues. */
 const MAX_OF_CONNECTION = 128;
 
 /**
- * A read of 64 KiB has 2,800 records of a byte, and no pause of the socket takes effect before the last of them, only its end does. A
- * client in good faith never sends so many in one turn: frames that are so short and bring no call are limited by themselves
+ * A read of 64 KiB has 2,800 records of one byte. A pause of the socket takes effect only after the last of them, so the socket is
+ * ended. A client in good faith never sends so many in one turn: short frames that advance no call have a limit of their own
  * (`http2/control-frame-limit.ts`).
  */
 export class TinyRecords {
@@ -17,7 +17,7 @@ export class TinyRecords {
   #count = 0;
   #isCounting = false;
 
-  /** Returns what must be called with the length of the content of each record. */
+  /** Returns a function that must be called with the content length of each record. */
   watch(socket: { destroy(): unknown }): (contentBytes: number) => void {
     let turn = -1;
     let count = 0;

@@ -67,7 +67,7 @@ test('a key that is not the certificate’s is refused at the start', async () =
   await assert.rejects(startGrpcServer([echo], { tls }), /Cannot use the TLS files ".*" and ".*": .*key/);
 });
 
-/** Files of which Node takes less than is in them, or nothing, without an error. */
+/** Files that Node reads in part, or not at all, without an error. */
 const damagedAuthorities: readonly [title: string, damage: (pem: string) => string, reason: RegExp][] = [
   ['nothing', () => '', /holds no certificate in PEM/],
   ['text alone', () => 'no certificate', /holds no certificate in PEM/],

@@ -65,7 +65,7 @@ function readClientAuthorities(file: string): string[] {
   }
 }
 
-/** Watches the files, not their folder: Kubernetes swaps links. The function that it returns ends the watch. */
+/** Watches the files, not their folder, since Kubernetes swaps symbolic links. Returns a function that ends the watch. */
 export function watchTls(files: TlsFiles, everyMs: number, onChange: () => void): () => void {
   const paths = Object.values(files);
   for (const path of paths) watchFile(path, { interval: everyMs, persistent: false }, onChange);

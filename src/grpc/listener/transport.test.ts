@@ -1,4 +1,4 @@
-/** The transport under clients of other make: node's is nghttp2. */
+/** The transport with clients of another implementation: Node's is nghttp2. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';

@@ -37,7 +37,7 @@ import type { SocketPlace } from './unix-socket.ts';
 export interface TransportDependencies {
   readonly routes: ReadonlyMap<string, Route>;
   readonly maxMessageBytes: number;
-  /** For requests that are not used yet and answers that wait, of all connections; at least four of the largest messages. */
+  /** Bytes for unused requests and waiting answers of all connections; at least four of the largest messages. */
   readonly bufferBytes: number;
   /** The limit for all listeners together. */
   readonly maxConnections: number;
@@ -47,7 +47,7 @@ export interface TransportDependencies {
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
   readonly countGarbage?: CountGarbage | undefined;
-  /** Called for a connection that gave its place to another one. */
+  /** Called when a connection gave its place to another one. */
   readonly countEvicted: () => void;
 }
 
@@ -77,9 +77,9 @@ export class Transport {
   readonly #decompressor: Decompressor;
   readonly #memory: MemoryBudget;
   readonly #largeMessages: LargeMessages;
-  /** Does the handshakes, and listens nowhere itself. */
+  /** The server that does the TLS handshakes; it listens nowhere itself. */
   #tlsServer: TlsServer | undefined;
-  /** From the first listener on. */
+  /** Set when the first listener opens. */
   #following: Disposable | undefined;
   #isDraining = false;
 
@@ -125,12 +125,12 @@ export class Transport {
     return listener;
   }
 
-  /** For connections from now on; those there are go on. */
+  /** Sets the certificate of new connections; open connections keep theirs. */
   renewTls(tls: TlsOptions): void {
     this.#tlsServer?.setSecureContext(toContext(tls));
   }
 
-  /** Takes no new connections, ends streams, and resolves when the last call is over, or cut at the deadline. */
+  /** Takes no new connections, ends streams, and resolves when the last call is over, or was ended at the deadline. */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -260,8 +260,8 @@ function createHandshakeServer(tls: TlsOptions, accept: (socket: Socket) => void
 }
 
 /**
- * Those of TLS 1.3, and of TLS 1.2 those that HTTP/2 allows (RFC 9113, section 9.2.2): with others, the key of the certificate works with
- * the second message of the client, which waits for no turn.
+ * The ciphers of TLS 1.3, and those of TLS 1.2 that HTTP/2 allows (RFC 9113, section 9.2.2): with others, the private key is used
+ * for the client's second message, which waits for no turn.
  */
 const CIPHERS =
   'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20';

@@ -51,7 +51,7 @@ test('a socket is refused when it is not known that no process listens on it', {
   skip: process.platform !== 'linux',
 }, async () => {
   const unixSocket = join(folder, 'busy.sock');
-  // It listens, and takes no connection.
+  // It listens, but accepts no connection.
   const listen = `require('node:net').createServer().listen({ path: process.argv[1], backlog: 1 }, () => {
     require('node:fs').writeSync(1, 'x'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) })`;
   const busy = spawn(process.execPath, ['-e', listen, unixSocket], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -130,7 +130,7 @@ test('a unix socket never has other permissions than those that are set', async 
   assert.ok(['', '600'].includes(await seen));
 });
 
-/** Writes each mode of the file that it sees, once. */
+/** Writes each mode of the file that it observes, once. */
 const WATCH_MODES = `
   const { statSync } = require('node:fs');
   const seen = new Set();
@@ -156,7 +156,7 @@ async function fillQueue(path: string): Promise<Socket[]> {
   return sockets;
 }
 
-/** What a program that is killed leaves. */
+/** The socket file that a killed program leaves. */
 function leaveStaleSocket(path: string): void {
   const listen = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
   spawnSync(process.execPath, ['-e', listen]);

@@ -1,11 +1,11 @@
-/** Opens a unix socket in place of one that no process listens on any more, and removes it at the end if it is still its own. */
+/** Opens a unix socket, replaces one that no process listens on any more, and removes its own socket file at the end. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { Failure } from '../../errors.ts';
 
-/** Where to make a socket, and the name by which the operator knows it. */
+/** Where to make a socket, and its name in errors: the setting that the operator knows. */
 export interface SocketPlace {
   readonly path: string;
   readonly name: string;
@@ -15,7 +15,7 @@ export interface SocketPlace {
  * Opens the socket by `listen`, which must make the socket file at `path` before it returns, and calls it `name` in its errors.
  * Returns a function that removes the file.
  *
- * It is made under another name: Node removes the name at which it listens when it stops, whatever has that name by then.
+ * It is made under another name: when Node stops, it removes the path at which it listens, whatever file has that path by then.
  */
 export async function openUnixSocket(
   path: string,
@@ -40,7 +40,7 @@ export async function openUnixSocket(
   };
 }
 
-/** Another path in the same folder, which is not longer: the path of a socket has at most 107 bytes. */
+/** Returns another path in the same folder that is no longer: the path of a socket has at most 107 bytes. */
 export function nameBeside(path: string): string {
   return join(dirname(path), makeName(basename(path)));
 }
@@ -50,7 +50,7 @@ function makeName(name: string): string {
   return made === name ? makeName(name) : made;
 }
 
-/** Returns false if the name is taken, by another program that started at the same time too, or the file system has no links. */
+/** Returns false if the name is taken (perhaps by a program that started at the same time) or the file system has no hard links. */
 function moveIfFree(made: string, path: string): boolean {
   try {
     linkSync(made, path);
@@ -61,7 +61,7 @@ function moveIfFree(made: string, path: string): boolean {
   return true;
 }
 
-/** Of Windows, which has no files for them. */
+/** A named pipe of Windows, which has no file. */
 function isNamedPipe(path: string): boolean {
   return path.startsWith('\\\\');
 }
@@ -77,12 +77,12 @@ export async function checkSocketFree(path: string): Promise<void> {
     throw new Failure('conflict', `Cannot listen on "${path}": it may be in use, ${error.message}`);
 }
 
-/** What the system answers when no process listens on a socket. A busy process (EAGAIN) or one of other rights answers otherwise. */
+/** The error of the system when no process listens on a socket. A busy process (EAGAIN) or one of another user gives other errors. */
 const NO_LISTENER: readonly string[] = ['ECONNREFUSED', 'ENOENT'];
 
 /**
- * Calls `listen`, which must make the socket file before it returns: the file never has other permissions. Until they were changed
- * afterwards, others could connect, and a connection stays. Undefined leaves the umask.
+ * Calls `listen`, which must make the socket file before it returns, with a umask that gives the file its permissions at once. If
+ * they were set afterwards, others could connect before, and a connection stays open. Undefined leaves the umask.
  */
 function withMode<T>(mode: number | undefined, listen: () => T): T {
   if (mode === undefined) return listen();

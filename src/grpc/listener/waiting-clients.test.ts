@@ -1,4 +1,4 @@
-/** A connection that waits for its client gives way before one that goes on, however old that is. */
+/** A connection that waits for its client gives way before one that makes progress, however old that is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';

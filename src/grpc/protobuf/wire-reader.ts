@@ -21,7 +21,7 @@ export class WireReader {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** Restarts on other bytes, so that a hot caller needs one reader only. */
+  /** Restarts on other bytes, so that code on the hot path needs one reader only. */
   reset(bytes: Uint8Array): void {
     this.bytes = bytes;
     this.position = 0;
@@ -66,7 +66,7 @@ export class WireReader {
     return this.view.getFloat64(start, true);
   }
 
-  /** The length of what follows, which is all there. */
+  /** Reads a length, and checks that as many bytes follow. */
   readLength(): number {
     const first = this.position < this.end ? this.bytes[this.position]! : 0x80;
     let length = first;
@@ -83,7 +83,7 @@ export class WireReader {
     return this.readUtf8(start, length);
   }
 
-  /** Moves over a string and checks that it is UTF-8, without making it one; returns its length. */
+  /** Skips a string and checks that it is UTF-8, without decoding it; returns its length in bytes. */
   passString(): number {
     const length = this.readLength();
     const start = this.position;
@@ -92,7 +92,7 @@ export class WireReader {
     this.position = end;
     let all = 0;
     for (let index = start; index < end; index++) all |= bytes[index]!;
-    // ASCII needs no look of the engine.
+    // ASCII needs no check by the engine.
     if (all >= 0x80 && !isUtf8(bytes.subarray(start, end))) throw malformed('a string is not UTF-8');
     return length;
   }
@@ -104,7 +104,7 @@ export class WireReader {
     return decoder.decode(text);
   }
 
-  /** Reads a message of its own: `read` is called until its bytes are used up. */
+  /** Reads an embedded message: `read` is called until its bytes are used up. */
   readMessage<T>(read: (reader: this) => T): T {
     const length = this.readLength();
     const outerEnd = this.end;
@@ -118,7 +118,7 @@ export class WireReader {
     return this.position < this.end;
   }
 
-  /** Moves over the value of an unknown field. */
+  /** Skips the value of an unknown field. */
   skip(tag: number, depth = 0): void {
     if (tag >>> 3 === 0) throw malformed('field number 0');
     switch (tag & 7) {

@@ -1,6 +1,6 @@
 /**
  * Writes the protobuf wire format, for messages that are not on the hot path. Numbers are encoded directly into the result: a
- * small array for each number would be most of the garbage of a response.
+ * temporary array for each number would be most of a response's garbage.
  */
 export class WireWriter {
   /** A number is written as a varint. */

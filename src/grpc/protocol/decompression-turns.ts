@@ -1,7 +1,7 @@
-/** Decides whose compressed message is expanded next: networks have turns, and in each its connections. */
+/** Decides whose compressed message is expanded next: networks take turns (round robin), and so do the connections of each. */
 import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 
-/** A connection. What the connections of one network wait for must not delay another network: connections cost nothing. */
+/** A connection. The waits of one network must not delay another network: connections cost an attacker nothing. */
 export interface MessageOwner {
   readonly network: object;
 }
@@ -11,9 +11,9 @@ export interface Waiting extends Linked<Waiting> {
   readonly owner: MessageOwner;
 }
 
-/** The networks have turns, and in each network its connections. Nothing here depends on how many wait. */
+/** Networks take turns, and so do the connections of each. No operation takes longer when more connections wait. */
 export class DecompressionTurns<T extends Waiting> {
-  /** The first one is the next. None of the queues is empty. */
+  /** The first network is the next one. No queue is empty. */
   readonly #networks = new Map<object, LinkedQueue<Waiting>>();
 
   get isEmpty(): boolean {
@@ -36,7 +36,7 @@ export class DecompressionTurns<T extends Waiting> {
     if (queue?.delete(waiting) && queue.first === undefined) this.#networks.delete(network);
   }
 
-  /** Removes the next one, after which its network is the last. */
+  /** Removes the next connection, and moves its network to the end. */
   take(): T | undefined {
     for (const [network, queue] of this.#networks) {
       const first = queue.first as T;

@@ -42,7 +42,7 @@ test('decompress() counts a message that fails as large: it was expanded until t
   const bomb = { ...compress(8 * MEBIBYTE), maxBytes: MEBIBYTE };
   await assert.rejects(decompressor.decompress(owner, bomb).result, /must be at most 1048576 bytes/);
   const next = decompressor.decompress(owner, compress(100)).result.then(() => 'done');
-  // That it waits has no event.
+  // No event shows that it waits.
   assert.equal(await Promise.race([next, sleep(50, 'waits')]), 'waits');
   nowMs = 16;
   assert.equal(await next, 'done');
@@ -74,7 +74,7 @@ test('decompress() lets a connection that sent a small message first pass no lar
   const sly = openConnection();
   await decompressor.decompress(sly, compress(100)).result;
   const large = decompressor.decompress(sly, compress(4 * MEBIBYTE)).result.then(() => 'done');
-  // Nothing tells that it is not begun: without the wait it would be done in a few milliseconds.
+  // No event shows that it has not begun: without the pacing it would be done in a few milliseconds.
   assert.equal(await Promise.race([large, sleep(50, 'waits')]), 'waits');
   nowMs = 64;
   assert.equal(await large, 'done');
@@ -90,14 +90,14 @@ test('decompress() gives each network its turn, however many connections another
   all.push(expand('other', {}));
   while (answered.length < all.length) {
     nowMs += 64;
-    // The decompressor looks at its clock again by a timer.
+    // The decompressor checks its clock again on a timer.
     await sleep(1);
   }
   await Promise.all(all);
   assert.ok(answered.indexOf('other') < 5, String(answered.indexOf('other')));
 });
 
-/** How many connections are looked at for one more message while so many connections wait. */
+/** How many connections are visited for one more message while this many connections wait. */
 function countLooks(waiting: number): number {
   let looks = 0;
   const network = {};
@@ -136,7 +136,7 @@ test('decompress() begins the next message of a connection whose first one was c
   await large.result;
 });
 
-/** What the last four bytes of a gzip message say of its length. */
+/** Overwrites the length field of a gzip message, its last four bytes. */
 function claim(message: CompressedMessage, bytes: number): CompressedMessage {
   const changed = Buffer.from(message.bytes);
   changed.writeUInt32LE(bytes, changed.length - 4);
@@ -174,10 +174,10 @@ test('decompress() takes a message to become as long as the last one, not as the
     decompressor.decompress(owner, { bytes: deflateSync(bytes), encoding: 'deflate', maxBytes: 4 * MEBIBYTE }).result;
   await expand(Buffer.alloc(4 * MEBIBYTE));
   nowMs = 64;
-  // It is given the memory of the one before it, and is paced for that.
+  // Its memory is sized by the previous message, and it is paced for that size.
   const small = Buffer.from(Array.from({ length: 4096 }, (_, index) => index % 251));
   await expand(small);
-  // The clock stands still, so one that counted as large would wait.
+  // The clock stands still, so a message that counted as large would wait.
   for (let call = 0; call < 3; call++) assert.deepEqual(await expand(small), small);
 });
 

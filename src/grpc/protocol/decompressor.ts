@@ -1,4 +1,4 @@
-/** Expands gzip and deflate messages, few at a time, and refuses what becomes too large (decompression bombs). */
+/** Expands gzip and deflate messages, few at a time, and refuses those that expand beyond the limit (decompression bombs). */
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import type { CountGarbage } from '../../memory/garbage.ts';
@@ -7,22 +7,22 @@ import { DecompressionTurns, type MessageOwner } from './decompression-turns.ts'
 import { MAX_SHOWN_LENGTH, StatusError } from './status.ts';
 
 /**
- * The messages that are expanded at a time. Each takes a thread of the pool that SQLite and the file system use too, and memory for its result. Of them one may be
- * large: two would take a core each for milliseconds.
+ * How many messages are expanded at a time. Each takes memory for its result, and a thread of the pool that SQLite and the file
+ * system use too. One of them may be large: two would take a core each for milliseconds.
  */
 const MAX_RUNNING = 2;
 /**
- * Results larger than this are paced: they are memory outside the heap, dead after their call, and when 64 MB of it have
- * gathered, the whole heap is marked, which stops the event loop for milliseconds.
+ * Results larger than this are paced: they are memory outside the heap that is garbage after the call, and at 64 MB of such
+ * garbage V8 marks the whole heap, which stops the event loop for milliseconds.
  */
 const LARGE_BYTES = 262_144;
-/** 64 MB a second, for all connections together. */
+/** The pace of large results: 64 MB a second, for all connections together. */
 const LARGE_BYTES_PER_MS = 65_536;
 /** The most bytes into which DEFLATE can expand one byte. */
 const MAX_EXPANSION = 1032;
-/** The default of zlib, which fills this many bytes at a time. */
+/** The default chunk size of zlib in bytes. */
 const PIECE_BYTES = 16_384;
-/** From here on the memory of a result is that of no other bytes. */
+/** Results of at least this many bytes share their memory with no other bytes. */
 const MIN_OWN_BYTES = 65_536;
 
 type Decode = (bytes: Buffer, options: { maxOutputLength: number; chunkSize: number }) => Promise<Buffer>;
@@ -42,9 +42,9 @@ export interface CompressedMessage {
 }
 
 export interface PendingDecompression {
-  /** Rejects with a StatusError for what cannot be expanded, or is too large. */
+  /** Rejects with a StatusError if the message cannot be expanded or is too large. */
   readonly result: Promise<Buffer>;
-  /** Must be called when the call has ended: a message that waits keeps its bytes, which no budget counts then. */
+  /** Must be called when the call has ended: a waiting message keeps its bytes, which no budget counts any more. */
   cancel(): void;
 }
 
@@ -56,7 +56,7 @@ interface Job extends Linked<Job> {
   isCancelled: boolean;
 }
 
-/** The messages of one connection that wait, and the one that is expanded: that one is the first. */
+/** The waiting messages of one connection; the first one may be under way. */
 interface OwnerJobs extends Linked<OwnerJobs> {
   readonly owner: MessageOwner;
   readonly jobs: LinkedQueue<Job>;
@@ -64,12 +64,12 @@ interface OwnerJobs extends Linked<OwnerJobs> {
   turns: DecompressionTurns<OwnerJobs> | undefined;
 }
 
-/** Decompresses messages, few at a time: one of each connection, and one that is large. */
+/** Decompresses few messages at a time: at most one of each connection, and at most one large one. */
 export class Decompressor {
   readonly #monotonicMs: () => number;
   readonly #countGarbage: CountGarbage;
   readonly #owners = new Map<MessageOwner, OwnerJobs>();
-  /** Connections whose next message is likely small, and the others. */
+  /** Connections whose next message is likely small, and connections whose next message is likely large. */
   readonly #small = new DecompressionTurns<OwnerJobs>();
   readonly #large = new DecompressionTurns<OwnerJobs>();
   #running = 0;
@@ -85,7 +85,7 @@ export class Decompressor {
     this.#countGarbage = countGarbage;
   }
 
-  /** Throws a StatusError when it is clear from the encoding that nothing can be expanded. */
+  /** Throws a StatusError for an encoding that cannot be expanded. */
   decompress(owner: MessageOwner, message: CompressedMessage): PendingDecompression {
     const decode = findDecode(message.encoding);
     const { promise: result, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -106,7 +106,7 @@ export class Decompressor {
     return waiting;
   }
 
-  /** Lets its first message wait, if it has one. */
+  /** Queues the connection if it has a message. */
   #wait(waiting: OwnerJobs): void {
     waiting.turns?.delete(waiting);
     const { first } = waiting.jobs;
@@ -138,7 +138,7 @@ export class Decompressor {
     }
   }
 
-  /** Looks again later, when a large message has to wait for its time. */
+  /** Tries again later when a large message must wait for its time. */
   get #mayStartLarge(): boolean {
     if (this.#large.isEmpty || this.#isLargeRunning) return false;
     const leftMs = this.#largeFromMs - this.#monotonicMs();
@@ -159,8 +159,8 @@ export class Decompressor {
   }
 
   /**
-   * A message that should be small is expanded only as far as that is true: otherwise a connection that sent a small one first
-   * would pass all others with a large one. Returns false when it has to wait for its turn as a large one.
+   * A message that should be small is expanded up to the limit of small ones: otherwise a connection that sent a small one first
+   * would overtake all others with a large one. Returns false when it must wait for its turn as a large one.
    */
   async #expand(owner: MessageOwner, job: Job, isLarge: boolean): Promise<boolean> {
     const { bytes: compressed, maxBytes } = job.message;
@@ -178,18 +178,18 @@ export class Decompressor {
         this.#lastBytes.set(owner, LARGE_BYTES + 1);
         return false;
       }
-      // How much was expanded before the failure is not known. So the most that these bytes can expand to counts.
+      // How much was expanded before the failure is unknown, so the most that these bytes can expand to counts.
       this.#recordLength(owner, Math.min(limit, MAX_EXPANSION * compressed.length));
       job.reject(isTooLarge ? tooLargeError(maxBytes) : invalidError());
     }
     return true;
   }
 
-  /** `pieceBytes` are those of the memory into which it was expanded, which may be more. */
+  /** `pieceBytes` is the size of the memory into which it was expanded, which may be larger. */
   #recordLength(owner: MessageOwner, length: number, pieceBytes = 0): void {
     this.#lastBytes.set(owner, length);
     const bytes = Math.max(length, pieceBytes);
-    // Its pieces and their whole.
+    // Counts both the pieces and their concatenation.
     this.#countGarbage(2 * bytes);
     if (bytes > LARGE_BYTES)
       this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
@@ -221,9 +221,9 @@ function findDecode(encoding: string): Decode {
 }
 
 /**
- * All of a message is expanded into one piece if its length is known: each piece takes a trip to a thread, and several are copied together
- * on this one. A gzip message says how long it becomes (RFC 1952, section 2.3.1, ISIZE); others are taken to become as long as the last one
- * of their connection. A message gets no more than it could need.
+ * The whole message is expanded into one piece if its length is known: each piece takes a trip to a thread, and several pieces are
+ * copied together on this thread. A gzip message names its length (RFC 1952, section 2.3.1, ISIZE); other messages are assumed to
+ * be as long as the last one of their connection. A message gets no more memory than it could need.
  */
 function choosePieceBytes({ bytes, encoding }: CompressedMessage, limit: number, lastBytes: number): number {
   const isGzip = encoding === 'gzip' && bytes.length >= 4;
@@ -231,7 +231,7 @@ function choosePieceBytes({ bytes, encoding }: CompressedMessage, limit: number,
   return Math.max(PIECE_BYTES, Math.min(expected, limit, MAX_EXPANSION * bytes.length));
 }
 
-/** Frees the memory of a message that was expanded and is not used any more. As garbage it would count until a collection finds it. */
+/** Frees the memory of an expanded message that is used no more. As garbage it would count until a collection finds it. */
 export function freeExpanded(bytes: Buffer): void {
   if (bytes.length >= MIN_OWN_BYTES && bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 }

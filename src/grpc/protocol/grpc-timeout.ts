@@ -4,11 +4,11 @@ import { StatusError } from './status.ts';
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 const MAX_TIMER_MS = 0x7fff_ffff;
 
-/** Most calls of a gateway have the same. */
+/** The last header and its value: most calls of a gateway have the same timeout. */
 let lastHeader: string | undefined;
 let lastMs: number | undefined;
 
-/** `grpc-timeout` in milliseconds, or undefined without one. Throws a StatusError for what is not a timeout. */
+/** Returns `grpc-timeout` in milliseconds, or undefined without one. Throws a StatusError for any other text. */
 export function readTimeoutMs(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   if (header === lastHeader) return lastMs;

@@ -11,11 +11,11 @@ export interface FramedMessage {
 
 export const MESSAGE_HEAD_BYTES = 5;
 
-/** Takes data as it comes and gives the messages in it, one by one. */
+/** Takes data as it arrives and returns its messages one by one. */
 export class MessageSplitter {
   readonly #maxBytes: number;
   readonly #queue: ByteQueue;
-  /** Bytes that the message at the front needs, head included; 0 before its head is there. */
+  /** The length of the first message with its prefix; 0 before the prefix has arrived. */
   #needed = 0;
 
   constructor(maxBytes: number, blocks: BlockPool) {
@@ -23,7 +23,7 @@ export class MessageSplitter {
     this.#queue = new ByteQueue(blocks);
   }
 
-  /** Bytes that were not taken yet. */
+  /** How many bytes are not taken yet. */
   get length(): number {
     return this.#queue.length;
   }
@@ -36,7 +36,7 @@ export class MessageSplitter {
     this.#queue.push(data);
   }
 
-  /** The message that was taken last is not used any more. */
+  /** Must be called when the message that was taken last is used no more. */
   recycle(): void {
     this.#queue.recycle();
   }
@@ -46,7 +46,7 @@ export class MessageSplitter {
     this.#needed = 0;
   }
 
-  /** Bytes of the next message and its head; 0 while it is not whole. Throws a StatusError for what is not a message or too large. */
+  /** The length of the next message with its prefix; 0 while incomplete. Throws a StatusError for an invalid or too large message. */
   get nextBytes(): number {
     const queue = this.#queue;
     if (this.#needed === 0) {
@@ -60,7 +60,7 @@ export class MessageSplitter {
     return this.#queue.firstByte === 1;
   }
 
-  /** The next message if it is whole. Throws as `nextBytes` does. */
+  /** Takes the next message if it is complete. Throws as `nextBytes` does. */
   take(): FramedMessage | undefined {
     const bytes = this.nextBytes;
     if (bytes === 0) return undefined;
@@ -81,7 +81,7 @@ function readMessageLength(head: Buffer, maxBytes: number): number {
   return length;
 }
 
-/** The only message of a unary call that came in one piece, which most do; undefined when it is not that simple. */
+/** Returns the message of a unary call that arrived in one piece, as most do; undefined in any other case. */
 export function readWholeMessage(body: Buffer, maxBytes: number): Buffer | undefined {
   if (body.length < MESSAGE_HEAD_BYTES || body[0] !== 0) return undefined;
   const length = body.readUInt32BE(1);

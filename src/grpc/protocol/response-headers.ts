@@ -20,7 +20,7 @@ export function encodeFailureTrailers(status: GrpcStatus): Buffer {
   return encodeHeaderBlock(listStatusFields(status));
 }
 
-/** The whole answer of a call that fails before its headers were sent: "Trailers-Only" in the words of gRPC. */
+/** The whole answer of a call that fails before its headers were sent ("Trailers-Only" in gRPC's specification). */
 export function encodeFailureResponse(status: GrpcStatus): Buffer {
   return encodeHeaderBlock([...START, ...listStatusFields(status)]);
 }
@@ -33,13 +33,13 @@ function listStatusFields({ code, details, retryAfterMs }: GrpcStatus): readonly
 }
 
 /**
- * Some clients refuse header sections above 8 KB, and one above 16 KB would be a frame that no client takes: it ends the connection,
+ * Some clients refuse header sections above 8 KB, and one above 16 KB would need a frame that clients reject by ending the connection,
  * which a proxy shares among its clients.
  */
 const MAX_MESSAGE_BYTES = 4096;
 const TO_ENCODE = /[^\x20-\x24\x26-\x7e]+/g;
 const ENCODED_BYTES = Array.from({ length: 256 }, (_, byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`);
-/** The two characters before a position and the two after it, if it lies within a character: in an escape, or before a further byte of UTF-8. */
+/** Matches around a position inside a character: within an escape, or before a continuation byte of UTF-8. */
 const IS_WITHIN = /^(?:%|.%|..%[89AB])/;
 
 /** Percent-encodes the bytes outside of printable ASCII, as `grpc-message` requires. A long message is cut off after a whole character. */

@@ -1,7 +1,7 @@
 /** Maps errors to gRPC status codes and messages, and decides which are faults of the service. */
 import { type FailureCode, isFailure } from '../../errors.ts';
 
-/** A refusal in words that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. It records no stack. */
+/** A refusal with a status that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. It records no stack. */
 export class StatusError extends Error {
   readonly status: GrpcStatusName;
 
@@ -14,7 +14,7 @@ export class StatusError extends Error {
   }
 }
 
-/** How a call ended, as gRPC words it. */
+/** How a call ended: the gRPC status and message. */
 export interface GrpcStatus {
   readonly code: number;
   readonly details: string;
@@ -44,7 +44,7 @@ const NAMES = [
 
 export type GrpcStatusName = (typeof NAMES)[number];
 
-/** A new failure code does not compile until gRPC knows it. */
+/** A new failure code does not compile until it has a gRPC status here. */
 const STATUS_OF: Record<FailureCode, GrpcStatusName> = {
   invalid: 'INVALID_ARGUMENT',
   unauthenticated: 'UNAUTHENTICATED',
@@ -60,7 +60,7 @@ const STATUS_OF: Record<FailureCode, GrpcStatusName> = {
 
 /** Status texts travel in a header, and some clients refuse headers above 8 KB. */
 const MAX_DETAILS_LENGTH = 1000;
-/** Of a value that a status repeats. A client can refer to a long value with one byte, thousands of times (HPACK). */
+/** The most characters of a value that a status repeats. HPACK lets a client send a long value thousands of times, in a byte each. */
 export const MAX_SHOWN_LENGTH = 100;
 
 export function statusNameOf(code: number): GrpcStatusName {

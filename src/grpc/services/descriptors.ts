@@ -4,7 +4,7 @@ import { WireReader } from '../protobuf/wire-reader.ts';
 /** A compiled `.proto` file: its bytes as compiled, and what the file declares. */
 export interface ProtoFile {
   readonly name: string;
-  /** The FileDescriptorProto, as it stands in the set. */
+  /** The FileDescriptorProto, with the bytes that it has in the set. */
   readonly bytes: Uint8Array;
   readonly dependencies: readonly string[];
   /** Full names of messages, fields, enums, enum values, services and methods. */
@@ -43,7 +43,7 @@ function parseFile(reader: WireReader, bytes: Uint8Array): ProtoFile {
   return { name, bytes, dependencies, symbols: declared.map((symbol) => scope + symbol) };
 }
 
-/** Which fields of a descriptor hold descriptors of named parts, and what parts those have in turn. */
+/** Which fields of a descriptor hold descriptors of named parts, and which parts those have in turn. */
 interface Parts {
   readonly [fieldNumber: number]: Parts;
 }
@@ -61,7 +61,7 @@ const MESSAGE_PARTS: Parts = {
   8: NO_PARTS,
 };
 
-/** The name of a descriptor (always field 1), and below it the names of its parts. */
+/** Collects the name of a descriptor (always field 1) and the names of its parts. */
 function readDeclared(reader: WireReader, parts: Parts): string[] {
   return reader.readMessage((inner) => {
     let name = '';

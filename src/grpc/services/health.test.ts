@@ -70,7 +70,7 @@ test('a health watch of an unknown service answers SERVICE_UNKNOWN and stays', a
 });
 
 const WATCHES = 1000;
-/** A generator, its promises and a signal for each were 4,800. */
+/** With a generator, its promises and a signal, each took 4,800. */
 const MAX_BYTES_PER_WATCH = 2600;
 
 const WATCH = block('/grpc.health.v1.Health/Watch');

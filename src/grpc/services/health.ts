@@ -3,27 +3,27 @@ import { Failure } from '../../errors.ts';
 import type { GrpcService } from '../call/service.ts';
 import { WireReader } from '../protobuf/wire-reader.ts';
 
-/** ServingStatus of `grpc.health.v1`. */
-/** Of the name of a service. */
+/** The longest request: it has little but the name of a service. */
 const MAX_REQUEST_BYTES = 16_384;
+/** ServingStatus of `grpc.health.v1`. */
 const SERVING = 1;
 const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
 
 export interface Health {
   readonly service: GrpcService;
-  /** Says it to those who ask from now on, and to those who watch. */
+  /** Sets the answer of later checks, and sends it to all watches. */
   setServing(isServing: boolean): void;
 }
 
-/** It keeps no name, which may be long. */
+/** A watch keeps no service name, which may be long. */
 interface Watcher {
   readonly isOfKnown: boolean;
   readonly send: (message: Uint8Array) => void;
   sent: number | undefined;
 }
 
-/** `grpc.health.v1.Health` for the whole server (the empty name) and for each service. All rise and fall together. */
+/** `grpc.health.v1.Health` for the whole server (the empty name) and for each service. All have the same status. */
 export function createHealth(serviceNames: readonly string[]): Health {
   const known = new Set(['', ...serviceNames]);
   let status = NOT_SERVING;

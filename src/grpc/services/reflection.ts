@@ -15,7 +15,7 @@ interface Question {
   readonly text: string;
 }
 
-/** Of names. The answer repeats the request, and costs as much memory until the client reads it. */
+/** The longest request. The answer repeats it, and takes as much memory until the client reads it. */
 const MAX_REQUEST_BYTES = 16_384;
 const FILE_BY_FILENAME = 3;
 const FILE_CONTAINING_SYMBOL = 4;
@@ -23,7 +23,7 @@ const LIST_SERVICES = 7;
 
 /**
  * Server reflection over a compiled descriptor set. The files are answered as they were compiled, under the names and
- * with the options they have in `proto/`, which is why this is not the usual package: that one rebuilds them.
+ * with the options they have in `proto/`. The usual package is not used because it rebuilds them.
  */
 export function createReflection(descriptorSet: Uint8Array, serviceNames: readonly string[]): readonly GrpcService[] {
   const index = createIndex(parseDescriptorSet(descriptorSet), [...serviceNames, ...SERVICE_NAMES]);

@@ -1,4 +1,4 @@
-/** Bodies that arrive slowly at a real server, by every way that a request can take. */
+/** Bodies that arrive slowly at a real server, on each path that a request can take. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -18,7 +18,7 @@ import { FORM_MAX_BYTES, readText } from './limit-body.ts';
 
 const ROOM = 300_000;
 const BODY = 'x'.repeat(200_000);
-/** The fast path, and the routes, which take the second one: its framing, or its mount. */
+/** The fast path, and two requests that go through the routes: by their framing, or by their mount. */
 const ways: [title: string, path: string, isChunked: boolean][] = [
   ['on the fast path', '/calls/length', false],
   ['in chunks', '/calls/length', true],
@@ -105,7 +105,7 @@ async function withServer(run: (url: string, held: HeldCall) => Promise<void>): 
 
 interface Beginning {
   readonly isChunked: boolean;
-  /** What is sent of it. */
+  /** The part of the body that is sent. */
   readonly sent: string;
 }
 
@@ -179,7 +179,7 @@ test('bodies that were answered leave their room to others', async () => {
 for (const [title, path, isChunked] of ways)
   test(`a body ${title} whose caller left before it was read is refused`, async () => {
     await withServer(async (url, held) => {
-      // So little that the server has read all of it, and sees at once that the caller leaves.
+      // The server has read all of these few bytes, and notices at once that the caller leaves.
       const socket = await beginBody(url, path.replace('length', 'held'), { isChunked, sent: '{' });
       await held.entered.promise;
       socket.destroy();

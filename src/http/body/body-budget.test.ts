@@ -1,4 +1,4 @@
-/** When bodies fill the room that they share, some of them give way. */
+/** When bodies fill their shared budget, some of them are dropped. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBodyBudget } from './body-budget.ts';

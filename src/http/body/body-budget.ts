@@ -3,12 +3,12 @@
  * as they arrive, not as a client announces them. When the budget is used up, an unfinished body is dropped, in this order:
  * 1. of a network that has more than half of the budget while others need room, so that no network keeps out the others;
  * 2. of a sender who is not known yet, or strangers would keep out callers whose bodies take long to arrive;
- * 3. of the network that has most.
- * Of these, the one that began first is dropped: a client that sends without a pause has finished long before.
+ * 3. of the network that holds most bytes.
+ * Among these, the oldest is dropped: a client that sends without a pause would have finished long before.
  *
- * Bytes are copied into pages, which are used again once their body is whole or dropped: under attack hundreds of megabytes a
- * second arrive, and as garbage they would take as much memory again as the budget. The first bytes, and a body larger than the budget,
- * are in ordinary memory.
+ * Bytes are copied into pages, which are reused once their body is closed or dropped: under attack hundreds of megabytes a
+ * second arrive, and as garbage they would take as much memory again as the budget. The first bytes, and a body larger than the
+ * budget, are in ordinary memory.
  */
 import { createNetworkTurns } from '../../connections/network-turns.ts';
 import { Failure } from '../../errors.ts';
@@ -18,20 +18,20 @@ import { type Linked, LinkedQueue } from '../../memory/linked-queue.ts';
 import { PagedBytes, PagePool } from './body-pages.ts';
 
 export interface BodyBudget {
-  /** Counts one body of this network from now on. `giveWay` is called at most once: then its bytes are dropped. */
+  /** Starts to count a body of this network. `giveWay` is called at most once, when the bytes of the body are dropped. */
   open(network: string, giveWay: (refusal: Failure) => void): CountedBody;
 }
 
 export interface CountedBody {
-  /** Copies bytes that have arrived, unless the body was dropped, and frees their memory. This body or others may have to give way. */
+  /** Copies arrived bytes, unless the body was dropped, and frees their memory. May drop this body or others. */
   add(bytes: Uint8Array): void;
-  /** Calls back when more of it may be read, in a later turn of the event loop. */
+  /** Calls back in a later turn of the event loop, when more of the body may be read. */
   waitForTurn(goOn: () => void): void;
-  /** Its sender is not known before it is complete: it gives way before bodies of callers who were checked. */
+  /** Marks a body whose sender is unknown until it is complete: it is dropped before bodies of authenticated callers. */
   giveWayFirst(): void;
-  /** The body has arrived completely, and is not dropped any more. Its bytes, which stay as they are. */
+  /** Must be called when the body is complete: it can no longer be dropped. Returns its bytes, which are not overwritten. */
   complete(): Buffer;
-  /** It is no longer in memory. */
+  /** Must be called when the body is no longer in memory. */
   close(): void;
 }
 
@@ -43,18 +43,18 @@ const NETWORK_SHARE = 0.5;
 const SMALL_BYTES = 16 * 1024;
 
 /**
- * Of all bodies together, in a turn of the event loop; each reads 64 KiB. Of hundreds of bodies it would be tens of megabytes, and all
- * other calls would wait for copies and for the collector.
+ * How many reads of bodies, of 64 KiB each, one turn of the event loop does. Hundreds of bodies would bring tens of megabytes, and all
+ * other calls would wait for copies and for the garbage collector.
  */
 const READS_IN_A_TURN = 4;
 
-/** Undefined as length: the body comes in chunks. */
+/** `contentLength` is undefined for a chunked body. */
 export function isCounted(contentLength: string | undefined): boolean {
   return contentLength === undefined || Number(contentLength) > SMALL_BYTES;
 }
 
 export interface BodyBudgetOptions {
-  /** Unless given, as much as 8 bodies of 8 MiB take. */
+  /** 64 MiB, eight of the largest bodies, unless given. */
   readonly maxBytes?: number | undefined;
   readonly countGarbage?: CountGarbage | undefined;
 }
@@ -153,14 +153,14 @@ function createNetworks() {
 interface OpenBody extends Linked<OpenBody> {
   readonly network: NetworkBodies;
   readonly bytes: PagedBytes;
-  /** The budget counts the memory of its block or pages, which is larger than what has arrived; of a whole body still. */
+  /** The memory of its block or pages, which is larger than the arrived bytes; it counts until the body is closed. */
   heldBytes: number;
   isOpen: boolean;
   givesWayFirst: boolean;
   readonly giveWay: (refusal: Failure) => void;
 }
 
-/** The oldest of those that must go first. One that has not begun would make no room. */
+/** Returns the body that must be dropped first. Dropping one without bytes would free nothing. */
 function findFirstToGo(arriving: Iterable<OpenBody>, networkBytes: number): OpenBody | undefined {
   let first: OpenBody | undefined;
   for (const body of arriving)

@@ -1,20 +1,20 @@
 /**
- * Keeps pages of memory for bodies that arrive, and uses them again. They are shared memory, though no other thread gets any, because
- * V8 does not count it: 64 MiB of counted memory, dead or alive, make V8 mark the whole heap, which stops the event loop for
- * milliseconds. As V8 does not count them, pages that are dropped would begin no collection, and would pile up until one comes for
- * another reason: so they are used again instead, and there are only as many as the budget of bodies.
+ * Keeps pages of memory for arriving bodies, and reuses them. They are SharedArrayBuffers, though no other thread gets any, because
+ * V8 does not count those: 64 MiB of counted memory, dead or alive, make V8 mark the whole heap, which stops the event loop for
+ * milliseconds. For the same reason dropped pages would trigger no collection, and would pile up until another cause brings one.
+ * So they are reused, and together they are no larger than the budget of bodies.
  */
 import { freeMemory } from '../../memory/free-memory.ts';
 
 export const PAGE_BYTES = 32_768;
-/** A buffer for each page would have its own overhead. */
+/** Pages are created this many at a time, in one buffer: a buffer for each page would have its own overhead. */
 const PAGES_AT_ONCE = 32;
 
 export class PagePool {
   /** The shared pages take at most this much together. */
   readonly maxBytes: number;
   readonly #idle: Uint8Array[] = [];
-  /** Shared pages that may still be made. */
+  /** How many shared pages may still be created. */
   #unmade: number;
 
   constructor(maxBytes: number) {
@@ -22,7 +22,7 @@ export class PagePool {
     this.#unmade = Math.floor(maxBytes / PAGE_BYTES);
   }
 
-  /** Its content is undefined. When all shared pages are in use, it is ordinary memory. */
+  /** Returns a page with undefined content: ordinary memory when all shared pages are in use. */
   take(): Uint8Array {
     if (this.#idle.length === 0) this.#reserve();
     return this.#idle.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES);
@@ -44,17 +44,17 @@ export class PagePool {
 
 const NOTHING = Buffer.alloc(0);
 const MIN_BLOCK_BYTES = 512;
-/** A body takes no page before it has more than this: else a page for each slow body of one byte would use up the budget. */
+/** A body takes no page until it has more bytes than this: otherwise slow bodies of one byte would use up the budget with a page each. */
 const FIRST_BYTES = 4096;
 
-/** The size of the block for this many bytes: doubled, so that few bytes are copied again as a body grows. */
+/** The size of the block for this many bytes: a power of two, so that few bytes are copied again as a body grows. */
 function blockBytesFor(bytes: number): number {
   return Math.max(MIN_BLOCK_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
 }
 
 /**
- * The bytes of one body, copied as they come: the first into a small block of ordinary memory, more into pages. A body larger than all
- * pages together is in one large block, which is handed out as it is: a copy would take as much memory again.
+ * The bytes of one body, copied as they arrive: the first into a small block of ordinary memory, more into pages. A body larger than
+ * all pages together is in one large block, which is returned without a copy: a copy would take as much memory again.
  */
 export class PagedBytes {
   readonly #pool: PagePool;
@@ -67,7 +67,7 @@ export class PagedBytes {
     this.#pool = pool;
   }
 
-  /** The memory of its block or pages. */
+  /** The size of its block or pages in bytes. */
   get heldBytes(): number {
     return this.#block.length + PAGE_BYTES * this.#pages.length;
   }
@@ -85,7 +85,7 @@ export class PagedBytes {
     }
   }
 
-  /** All bytes, in memory of their own. */
+  /** Returns all bytes, in memory that they share with no other body. */
   take(): Buffer {
     if (this.#pages.length > 0) this.#moveToBlock(this.#length);
     const whole = this.#block.subarray(0, this.#length);
@@ -94,7 +94,7 @@ export class PagedBytes {
     return whole;
   }
 
-  /** Drops them. */
+  /** Drops the bytes. */
   clear(): void {
     for (const page of this.#pages) this.#pool.giveBack(page);
     this.#pages = [];
@@ -122,7 +122,7 @@ export class PagedBytes {
     freeMemory(block);
   }
 
-  /** From a smaller block or from pages, each of which is given back once it was copied. */
+  /** Copies from a smaller block or from pages, and gives each page back. */
   #moveToBlock(blockBytes: number): void {
     const block = Buffer.allocUnsafeSlow(blockBytes);
     block.set(this.#block.subarray(0, this.#length));

@@ -15,11 +15,11 @@ import { createRoutes } from '../routes.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 
 const BODIES = 48;
-/** Less than the kernel takes for a connection while nothing is read. */
+/** Fewer bytes than the kernel buffers for a connection while nothing is read. */
 const BODY_BYTES = 500_000;
 const READS_IN_A_TURN = 4;
 
-/** Counts the parts of bodies turn by turn of the event loop, without those that a body has when it is asked for. */
+/** Counts the parts of bodies in each turn of the event loop, without those that a body has when its reader starts. */
 function countReads() {
   const budget = createBodyBudget();
   let [turn, inTurn, most, all] = [0, 0, 0, 0];
@@ -90,7 +90,7 @@ test('many large bodies are read in turns, few in a turn of the event loop', asy
   assert.ok(most <= READS_IN_A_TURN, `${most} parts in a turn`);
 });
 
-/** Of a single read of the socket. */
+/** The bytes of a single read of the socket. */
 const AHEAD_BYTES = 65_536;
 
 test('a body that waits for its turn on a route is read no further', async () => {

@@ -1,7 +1,7 @@
 /** Reads a request body part by part, and can hold it until there is memory. */
 import type { IncomingMessage } from 'node:http';
 
-/** A request that can be held: nothing more of it is read until it goes on. */
+/** A request that can be held: its body is read no further until `goOn`. */
 export interface HeldRequest extends IncomingMessage {
   /** Returns false when it is held already. */
   hold(): boolean;
@@ -15,8 +15,8 @@ export interface BodyParts {
 }
 
 /**
- * Parts as Node hands them out. By way of a stream of the web each would be copied, and both streams would keep 64 KiB ahead that no
- * budget counts. Reads nothing before the first part is asked for, and no further read of the socket before the next one.
+ * Parts as Node emits them. A web stream would copy each part, and both streams would buffer 64 KiB ahead that no budget counts.
+ * Reads nothing before the first part is requested, and reads the socket again only when the next part is requested.
  */
 export function readIncomingParts(incoming: HeldRequest): BodyParts {
   /** One read of the socket has many chunks. */
@@ -24,7 +24,7 @@ export function readIncomingParts(incoming: HeldRequest): BodyParts {
   let isBegun = false;
   let isOver = false;
   let failure: unknown;
-  /** The reader of a body that has given way may still wait when its rest is discarded. */
+  /** The reader of a dropped body may still wait when the rest of the body is discarded. */
   const waiting: (() => void)[] = [];
 
   function wake(): void {
@@ -40,7 +40,7 @@ export function readIncomingParts(incoming: HeldRequest): BodyParts {
 
   function begin(): void {
     isBegun = true;
-    // Its events are past.
+    // Its events were emitted already.
     if (incoming.destroyed) {
       end(incoming.errored ?? endedEarly());
       return;
@@ -79,7 +79,7 @@ function endedEarly(): Error {
   return Object.assign(new Error('The connection ended before the body'), { code: 'ECONNRESET' });
 }
 
-/** Reads the body of a request that did not come through a listener of ours. */
+/** Reads the body of a request that did not come through one of our listeners. */
 export function readWebParts(body: ReadableStream<Uint8Array>): BodyParts {
   const reader = body.getReader();
   return { next: async () => (await reader.read()).value };

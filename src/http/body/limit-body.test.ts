@@ -1,4 +1,4 @@
-/** What becomes of a body whose request ends otherwise than its handler expects: its place in the budget, and its connection. */
+/** When a request ends in a way that its handler does not expect, its body leaves the budget and its connection stays usable or closes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -15,8 +15,8 @@ import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 const BODY_BYTES = 2_000_000;
 
 /**
- * `POST /length` answers with the length of its body, `POST /released` with the forms of it that are kept after its release. Each
- * connection has two minutes for an answer.
+ * `POST /length` answers with the length of its body, `POST /released` with the forms of the body that are kept after its release.
+ * Each connection has two minutes for an answer.
  */
 async function startServer(bodyBudget: BodyBudget): Promise<() => Socket> {
   const routes = createRoutes();

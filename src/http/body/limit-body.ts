@@ -1,4 +1,4 @@
-/** Refuses a request body that is larger than its endpoint allows (413), and reads the others within the memory budget. */
+/** Refuses a request body that is larger than its endpoint allows (413), and reads all others within the memory budget. */
 import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import { type BodyBudget, type CountedBody, isCounted } from './body-budget.ts';
@@ -11,8 +11,8 @@ export const FORM_MAX_BYTES = 16 * 1024;
 export interface BodyEnv {
   Variables: {
     /**
-     * Takes the body out of the budget of bodies, and forgets its text. For a handler that has parsed it and then waits for long,
-     * holding only data that another limit bounds. Undefined for a small body, which is not counted.
+     * Takes the body out of the budget of bodies, and drops its text. For a handler that has parsed it and then waits for long, while
+     * it holds only data that another limit bounds. Undefined for a small body, which is not counted.
      */
     releaseBody?: () => void;
     /** A handler that must read the body to authenticate the caller calls this. Undefined for a small body. */
@@ -22,16 +22,16 @@ export interface BodyEnv {
 
 export interface LimitBodyDependencies<Env extends BodyEnv> {
   readonly findMaxBytes: (request: HonoRequest) => number;
-  /** The network of the client, which divides the budget. */
+  /** The network of the client, by which the budget is divided. */
   readonly readNetwork: (c: Context<Env>) => string;
   readonly budget: BodyBudget;
-  /** The request as Node has it; undefined for one that is not of a listener. */
+  /** Node's request; undefined for a request that did not come through a listener. */
   readonly findIncoming: (c: Context<Env>) => HeldRequest | undefined;
 }
 
 /**
- * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request
- * without a length that does not come in chunks has no body. Nothing is read until the handler asks for the body, so that it can refuse a caller before it reads the body.
+ * Refuses a larger body: by its declared length, or, if it is chunked, as soon as it is too long. A request with neither a
+ * length nor chunks has no body. Nothing is read until the handler requests the body, so that it can refuse a caller first.
  */
 export function limitBody<Env extends BodyEnv>({
   findMaxBytes,
@@ -61,7 +61,7 @@ export function limitBody<Env extends BodyEnv>({
     } finally {
       limited.close();
     }
-    // A validator can take the error of the stream for a body that is not JSON.
+    // A validator may report the error of the stream as a body that is not JSON.
     const refusal = limited.findRefusal();
     if (refusal !== undefined && !(refusal.code === 'too_large' && isAnonymous(c.error))) throw refusal;
   };
@@ -82,21 +82,21 @@ function isAnonymous(error: Error | undefined): boolean {
   return isFailure(error) && error.code === 'unauthenticated';
 }
 
-/** Sets the limit of a body in chunks for a reader that accepts less than its route does. */
+/** Sets the limit of a chunked body for a reader that accepts less than its route. */
 const lowerLimits = new WeakMap<HonoRequest, (maxBytes: number) => void>();
 
-/** Throws `too_large` for a longer body: by its declared length or, when it comes in chunks, once that much is there. */
+/** Throws `too_large` for a longer body: by its declared length or, if it is chunked, once more has arrived. */
 function boundRead(request: HonoRequest, maxBytes: number): void {
   if (isChunked(request)) lowerLimits.get(request)?.(maxBytes);
   else checkBodyLength(request.header('content-length'), maxBytes);
 }
 
-/** Throws `too_large` when the body is declared to be. */
+/** Throws `too_large` when the declared length is too large. */
 export function checkBodyLength(contentLength: string | undefined, maxBytes: number): void {
   if (Number(contentLength ?? 0) > maxBytes) throw refuseBody(maxBytes);
 }
 
-/** The body, which stays readable for handlers that come after. Throws `too_large` before more than that is kept. */
+/** Reads the body, which stays readable for later handlers. Throws `too_large` before it keeps more than the limit. */
 export async function readText(request: HonoRequest, maxBytes: number): Promise<string> {
   boundRead(request, maxBytes);
   const text = await request.text();
@@ -112,7 +112,7 @@ export async function readBytes(request: HonoRequest, maxBytes: number): Promise
   return bytes;
 }
 
-/** Bounds the body of a route whose schema reads named fields. It stands behind the check of the caller. */
+/** Bounds the body of a route whose schema reads named fields. It must run after the check of the caller. */
 export const limitFields: MiddlewareHandler = async (c, next) => {
   await readText(c.req, FORM_MAX_BYTES);
   await next();
@@ -139,11 +139,11 @@ function limitStream(parts: BodyParts, maxBytes: number, openBody: (giveWay: Giv
     controller.error(reason);
   }
 
-  /** Hands out the body when it is whole: its readers want nothing less, and would keep each chunk. */
+  /** Delivers the body when it is complete: its readers need all of it, and would keep each chunk. */
   async function pull(): Promise<void> {
     for (;;) {
       const part = await parts.next();
-      // A body that has given way frees the part.
+      // A dropped body frees the part.
       if (isRefused()) return part && body.add(part);
       if (part === undefined) break;
       size += part.byteLength;

@@ -18,11 +18,11 @@ export interface ApiDescriptions {
   /** Meaning of a field or parameter by `Schema.field`, `operationId.field`, `parent.field` or `field`; the first that exists holds. */
   readonly fields: Readonly<Record<string, string>>;
   /**
-   * Example values by the same keys, where the type alone gives none; those of answers with one status by `Schema.status` or
-   * `operationId.status`, such as `OAuthError.401`.
+   * Example values by the same keys, where the type alone suggests none. The key of an answer with one status is `Schema.status`
+   * or `operationId.status`, such as `OAuthError.401`.
    */
   readonly examples: Readonly<Record<string, Json>>;
-  /** OpenAPI path items by name. Made when the document is first asked for. */
+  /** OpenAPI path items by name. Built when the document is first requested. */
   readonly listWebhooks?: () => Readonly<Record<string, Json>>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Completes the OpenAPI document of the routes: names, security, answers to refused calls, examples, servers. What a route says
- * of itself stays as it is.
+ * Completes the OpenAPI document of the routes: names, security, answers to refused calls, examples, servers. It overwrites
+ * nothing that a route declares itself.
  */
 import type { ErrorStyle } from '../mount.ts';
 import type { ApiDescriptions, Json } from './api-descriptions.ts';

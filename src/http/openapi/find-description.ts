@@ -1,6 +1,6 @@
 /** Finds the description and example of a field of the OpenAPI document by its place. */
 
-/** Where a schema stands in the document. */
+/** The place of a schema in the document. */
 export interface Place {
   /** Component or operation that the schema belongs to. */
   readonly owner: string;
@@ -9,7 +9,7 @@ export interface Place {
   readonly parent: string;
 }
 
-/** The word of a field: by its owner first, then its parent, then its name alone. */
+/** Looks a field up: by its owner first, then its parent, then its name alone. */
 export type FindWord<T> = (place: Place) => T | undefined;
 
 export function createDescriptionFinder<T>(tables: readonly Readonly<Record<string, T>>[]): FindWord<T> {

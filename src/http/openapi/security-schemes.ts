@@ -1,4 +1,4 @@
-/** Describes in the OpenAPI document how callers prove who they are. Scopes stand at each operation and in docs/reference/oauth.md. */
+/** Describes in the OpenAPI document how callers prove who they are. Scopes are listed at each operation and in docs/reference/oauth.md. */
 import type { Json } from './api-descriptions.ts';
 
 export function describeSecuritySchemes(authUrl: string, scopes: readonly string[]): Json {

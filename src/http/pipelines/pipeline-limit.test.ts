@@ -1,4 +1,4 @@
-/** Requests that come ahead of their answers: some are taken, many end the connection, and few begin in a turn of the event loop. */
+/** Pipelined requests: some are accepted, many end the connection, and few begin in a turn of the event loop. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -82,13 +82,13 @@ test('few of many requests begin in a turn of the event loop, and networks have 
   });
   const crowd = await Promise.all(Array.from({ length: 60 }, () => open(http)));
   const other = await open(http, '127.0.0.2');
-  // All were accepted once the last one has asked.
+  // All connections are accepted once the last one has sent a request.
   other.write(REQUEST);
   await waitUntil(() => begun.length === 1);
   for (const socket of crowd) socket.write(REQUEST.repeat(4));
   other.write(REQUEST);
   await waitUntil(() => begun.length === 242);
-  // A turn has those that came in it, and those that waited.
+  // A turn has the requests that arrived in it, and those that waited.
   assert.ok(Math.max(...turns) <= 32, turns.join(' '));
   const place = begun.findLastIndex(({ address }) => address === '127.0.0.2');
   assert.ok(place <= 64, `begun as number ${place}`);
@@ -103,7 +103,7 @@ test('requests behind an answer that is not read do not begin', async () => {
   const large = Promise.withResolvers<void>();
   http.serve((incoming, outgoing) => {
     begun += 1;
-    // More than the system takes of an answer.
+    // More bytes of an answer than the kernel buffers.
     outgoing.end(incoming.url === '/large' ? Buffer.alloc(64 * 1024 * 1024) : 'answer');
     if (incoming.url === '/large') large.resolve();
   });

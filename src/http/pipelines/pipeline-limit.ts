@@ -1,28 +1,28 @@
 /**
  * Limits how many requests a connection sends ahead of their answers, and how many of them begin in a turn of the event loop.
- * Node parses all that a socket has in one turn and calls back for each request: 4 MB of `GET /healthz` stopped all calls for
- * half a second of work, without a token. Few requests of a connection begin before their answers are taken: answers that wait
- * behind one that is not read are counted by nothing.
+ * Node parses all bytes of a socket in one turn and calls back for each request: 4 MB of `GET /healthz` stopped all calls for
+ * half a second, without a token. Few requests of a connection begin before their answers are taken: no limit counts answers
+ * that wait after an unread one.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createNetworkTurns } from '../../connections/network-turns.ts';
 
-/** Requests of one connection that wait for their answers. Clients that pipeline send fewer. */
+/** The most requests of one connection that wait for their answers. Clients that pipeline send fewer. */
 const MAX_UNANSWERED = 32;
-/** Once so many requests were parsed in a turn, about 30 µs each, a connection may send no request ahead of an answer. */
+/** After this many requests parsed in a turn, about 30 µs each, no connection may pipeline requests in that turn. */
 const MAX_PARSED_IN_A_TURN = 256;
-/** The handling of a request begins, which takes 50 to 100 µs. */
+/** How many requests begin in a turn of the event loop; each takes 50 to 100 µs. */
 const BEGUN_IN_A_TURN = 16;
-/** Of one connection at the same time. The next one begins when the client has taken an answer. */
+/** How many requests of one connection are handled at the same time. The next one begins when the client has taken an answer. */
 const MAX_BEGUN = 4;
-/** Node takes it for an error of the parser, which stops before the next request. */
+/** Node treats this result as an error of the parser, which stops before the next request. */
 const STOP_PARSING = -1;
 
 /** Handles the request now or in a later turn of the event loop, or not at all when its client is gone by then. */
 export type BeginRequest = (incoming: IncomingMessage, outgoing: ServerResponse, handle: () => void) => void;
 
-/** Must be called before a connection is accepted. `readNetwork` names the network that has turns together. */
+/** Must be called before a connection is accepted. `readNetwork` names the network whose connections share turns. */
 export function limitPipelines(server: Server, readNetwork: (address: string | undefined) => string): BeginRequest {
   const pipelines = new WeakMap<Socket, Pipeline>();
   const turn = createTurn();
@@ -45,9 +45,9 @@ export function limitPipelines(server: Server, readNetwork: (address: string | u
 }
 
 interface ParsedSocket extends Socket {
-  /** Node has this and does not document it: it calls back with the head of a request, and reads on unless it gets a number. */
+  /** An undocumented field of Node: called with the head of a request. The parser continues unless the result is a number. */
   readonly parser?: { onIncoming?: ((incoming: IncomingMessage, keepsAlive: boolean) => number) | null } | null;
-  /** The same: the answer that is written now. */
+  /** Undocumented too: the answer that is being written. */
   readonly _httpMessage?: ServerResponse | null;
 }
 
@@ -59,7 +59,7 @@ class Pipeline {
   #unanswered = 0;
   #last: ServerResponse | undefined;
   #begun = 0;
-  /** Begin the requests that came ahead. */
+  /** Functions that begin the pipelined requests. */
   readonly #waiting: (() => void)[] = [];
   #isStopped = false;
 
@@ -76,7 +76,7 @@ class Pipeline {
     };
   }
 
-  /** Whether nothing more is read: the connection ends with the answers to what came before. */
+  /** Whether reading has stopped: the connection ends with the answers to earlier requests. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
@@ -91,7 +91,7 @@ class Pipeline {
     });
   }
 
-  /** Begins a request when few of the connection have begun and are not answered. */
+  /** Begins a request when fewer than the limit of its connection are begun and unanswered. */
   begin(outgoing: ServerResponse, start: () => void): void {
     outgoing.once('close', () => {
       this.#begun -= 1;
@@ -111,7 +111,7 @@ class Pipeline {
     return this.#isStopped || this.#unanswered >= (this.#turn.isParsedFull ? 1 : MAX_UNANSWERED);
   }
 
-  /** RFC 9112, section 9.3.2: the client sends again what was not answered. */
+  /** RFC 9112, section 9.3.2: the client sends unanswered requests again. */
   #stop(): number {
     this.#isStopped = true;
     if (this.#last !== undefined) this.#last.shouldKeepAlive = false;
@@ -126,7 +126,7 @@ interface Turn {
   begin(network: string, handle: () => void, hasGone: () => boolean): void;
 }
 
-/** What is done in this turn of the event loop, and what waits for a later one. */
+/** The requests that begin in this turn of the event loop, and those that wait for a later one. */
 function createTurn(): Turn {
   const turns = createNetworkTurns(BEGUN_IN_A_TURN);
   let [parsed, begun, waiting] = [0, 0, 0];
@@ -156,7 +156,7 @@ function createTurn(): Turn {
         return;
       }
       waiting += 1;
-      // Counted down for those that have gone too.
+      // Requests whose client has left are counted down too.
       const leave = (): boolean => {
         waiting -= 1;
         return true;
@@ -170,7 +170,7 @@ function createTurn(): Turn {
   };
 }
 
-/** As Node answers when nothing listens to these errors. */
+/** The answer that Node gives when nothing listens for these errors. */
 const REFUSALS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
@@ -178,7 +178,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 function refuseRequest({ code = '' }: NodeJS.ErrnoException, socket: ParsedSocket): void {
-  // Not in place of an answer that is under way.
+  // Writes no answer into one that is under way.
   if (socket.writable && socket._httpMessage?.headersSent !== true)
     socket.write(`HTTP/1.1 ${REFUSALS[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
   socket.destroySoon();

@@ -1,4 +1,4 @@
-/** Creates the table of the last notice of each cause, and of who wants none. */
+/** Creates the tables of the last notice of each cause, and of people who want no notices. */
 import type { Migration } from '../../store.ts';
 
 export const notices: Migration = {

@@ -1,9 +1,9 @@
-/** Adds whether a token without all rights may have set a way into an account. */
+/** Adds whether a token without all rights may have set up a sign-in method of an account. */
 import type { Migration } from '../../store.ts';
 
 /**
- * Whether a token without all rights may have set a way into the account. 1 for every account from before, since nothing
- * tells it of them any more, and for those that a process of an earlier release creates meanwhile.
+ * Whether a token without all rights may have set up a sign-in method (password, passkey) of the account. 1 for every older account,
+ * since this is no longer known, and for those that a process of an earlier release creates meanwhile.
  */
 export const delegatedAccess: Migration = {
   id: 83,

@@ -2,8 +2,8 @@
 import type { Migration } from '../../store.ts';
 
 /**
- * The last notice of each cause that was published as an event, apart from those that were mailed. Programs before this one
- * sent a notice both ways under one record, so an open trouble was published already, and its end is still to be published.
+ * The last notice of each cause that was published as an event, separate from mailed ones. Earlier programs kept one record for
+ * both, so an open trouble was published already, and its end is still to be published.
  */
 export const publishedNotices: Migration = {
   id: 84,

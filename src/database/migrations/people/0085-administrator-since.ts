@@ -2,8 +2,8 @@
 import type { Migration } from '../../store.ts';
 
 /**
- * When an ordinary person became an administrator, so that an application from before has no more rights than then. Null for
- * persons who were created as administrators, and for administrators from before this was kept.
+ * When an ordinary person became an administrator, so that an older application gains no rights. Null for persons who were created
+ * as administrators, and for administrators from before this migration.
  */
 export const administratorSince: Migration = {
   id: 85,

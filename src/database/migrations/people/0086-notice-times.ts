@@ -2,8 +2,8 @@
 import type { Migration } from '../../store.ts';
 
 /**
- * When each state of a cause was last sent: the end of a trouble does not wait for the hour of its beginning. Programs before this
- * one keep the time of the last notice alone.
+ * When each state of a cause was last sent, so that the limit of one notice an hour for a begin does not delay the notice of its end.
+ * Earlier programs keep only the time of the last notice.
  */
 export const noticeTimes: Migration = {
   id: 86,

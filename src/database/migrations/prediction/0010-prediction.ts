@@ -5,7 +5,7 @@ export const prediction: Migration = {
   id: 10,
   name: 'prediction',
   statements: [
-    // Versions are never changed: a promotion points at one.
+    // Versions are immutable: a promotion refers to one.
     `CREATE TABLE model_versions (
       name {TEXT} NOT NULL,
       version {INT} NOT NULL,
@@ -17,14 +17,14 @@ export const prediction: Migration = {
       file {BLOB} NOT NULL,
       PRIMARY KEY (name, version)
     )`,
-    // One row a name: the next version, and which one is served. Gone versions keep their number.
+    // One row for each name: the next version, and the served one. Numbers of deleted versions are not reused.
     `CREATE TABLE models (
       name {TEXT} NOT NULL PRIMARY KEY,
       last_version {INT} NOT NULL,
       promoted_version {INT},
       promoted_at_ms {INT}
     )`,
-    // What was served when, newest last. A rollback undoes the newest that is not undone yet, and serves the one before.
+    // The served versions over time, newest last. A rollback undoes the newest promotion that is not undone, and serves the previous one.
     `CREATE TABLE model_promotions (
       name {TEXT} NOT NULL,
       number {INT} NOT NULL,
@@ -34,7 +34,7 @@ export const prediction: Migration = {
       undone_at_ms {INT},
       PRIMARY KEY (name, number)
     )`,
-    // Requests whose events are still coming, in whatever order; also those just complete, to know a repetition.
+    // Requests whose events are still arriving, in any order; also recently completed ones, to recognize repetitions.
     `CREATE TABLE pending_requests (
       request_id {TEXT} NOT NULL PRIMARY KEY,
       target_model {TEXT},
@@ -46,7 +46,7 @@ export const prediction: Migration = {
       updated_at_ms {INT} NOT NULL
     )`,
     'CREATE INDEX pending_requests_by_update ON pending_requests (updated_at_ms)',
-    // What models learn from: the newest rows, and of older ones some of every load of every server.
+    // The training rows: the newest ones, and a sample of older ones for every load of every server.
     `CREATE TABLE samples (
       id {INT} NOT NULL PRIMARY KEY,
       target_model {TEXT} NOT NULL,
@@ -67,14 +67,14 @@ export const prediction: Migration = {
       tpot_ms {REAL}
     )`,
     'CREATE INDEX samples_by_model ON samples (target_model, id)',
-    // How far each model has learned, whichever process trained it.
+    // The training progress of each model, whichever process trained it.
     `CREATE TABLE trainings (
       target_model {TEXT} NOT NULL PRIMARY KEY,
       last_sample_id {INT} NOT NULL,
       at_ms {INT} NOT NULL,
       outcome {TEXT} NOT NULL
     )`,
-    // What servers have shown lately and how the experts have done, as the serving process last wrote it down.
+    // The online state: recent observations of servers and expert weights, as the serving process last saved it.
     `CREATE TABLE live_states (
       target_model {TEXT} NOT NULL PRIMARY KEY,
       saved_at_ms {INT} NOT NULL,

@@ -1,7 +1,7 @@
 /** Creates the tables for rows of llm-d whose times are not yet understood. */
 import type { Migration } from '../../store.ts';
 
-/** Rows of llm-d's training wire that wait until it is known what their times measure. */
+/** Rows of llm-d's training API that wait until it is known what their times measure. */
 export const llmD: Migration = {
   id: 60,
   name: 'llm-d',

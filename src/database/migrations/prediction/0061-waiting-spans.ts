@@ -18,9 +18,9 @@ export const waitingSpans: Migration = {
       output_tokens {INT} NOT NULL,
       is_learned {INT} NOT NULL
     )`,
-    // What to learn next, in the order of the starts.
+    // Requests to learn next, ordered by their start.
     'CREATE INDEX waiting_spans_by_start ON waiting_spans (is_learned, start_ms)',
-    // What was under way at a start, and what is over for good.
+    // Requests that were running at a start, and requests that no later one can overlap.
     'CREATE INDEX waiting_spans_by_end ON waiting_spans (end_ms)',
   ],
 };

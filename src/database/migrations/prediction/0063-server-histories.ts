@@ -1,7 +1,7 @@
 /** Adds the history of a server, and the tokens of an answer, to samples. */
 import type { Migration } from '../../store.ts';
 
-/** What was known of a server's past when a request was asked; null is missing, as in every sample of before. */
+/** The known history of a server when the prediction was requested; null is missing, as in every earlier sample. */
 export const serverHistories: Migration = {
   id: 63,
   name: 'server-histories',
@@ -17,7 +17,7 @@ export const serverHistories: Migration = {
   ].map((column) => `ALTER TABLE samples ADD COLUMN ${column} {REAL}`),
 };
 
-/** How long an answer was; null is unknown, as in every sample of before. The time a token of a short one says little. */
+/** The length of an answer in tokens; null is unknown, as in every earlier sample. The time per token of a short answer is imprecise. */
 export const sampleTokens: Migration = {
   id: 67,
   name: 'sample-tokens',

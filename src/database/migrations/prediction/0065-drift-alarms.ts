@@ -1,7 +1,7 @@
 /** Creates the table of drift alarms, one row for a model and hour. */
 import type { Migration } from '../../store.ts';
 
-/** When a model was found not to fit, an hour a row: a model that drifts alarms again and again. */
+/** When a model was found not to fit, one row an hour: a drifting model raises alarms again and again. */
 export const driftAlarms: Migration = {
   id: 65,
   name: 'drift-alarms',

@@ -6,7 +6,7 @@ export const sharedLearning: Migration = {
   name: 'shared-learning',
   isExpansion: true,
   statements: [
-    // What each process has learned in a second, for the others. The clock orders the rows by their commits.
+    // What each process has learned in one second, for the other processes. The clock orders the rows by their commits.
     `CREATE TABLE shared_log (
       sequence {INT} NOT NULL PRIMARY KEY,
       process {TEXT} NOT NULL,
@@ -17,7 +17,7 @@ export const sharedLearning: Migration = {
     )`,
     'CREATE TABLE shared_clock (id {INT} NOT NULL PRIMARY KEY, sequence {INT} NOT NULL)',
     'INSERT INTO shared_clock (id, sequence) VALUES (1, 0)',
-    // How far the log is part of a saved state.
+    // The position up to which the log is part of a saved state.
     'ALTER TABLE live_states ADD COLUMN sequence {INT} NOT NULL DEFAULT 0',
   ],
 };

@@ -1,7 +1,7 @@
 /** Creates the tables of live accuracy: errors and coverage of served predictions by period. */
 import type { Migration } from '../../store.ts';
 
-/** How well answers were, kept for 30 days: sums of periods that each process writes, and that are merged later. */
+/** The accuracy of predictions, kept for 30 days: each process writes sums of periods, which are merged later. */
 export const liveAccuracy: Migration = {
   id: 71,
   name: 'live-accuracy',
@@ -39,9 +39,9 @@ export const liveAccuracy: Migration = {
        observed_ms {REAL} NOT NULL,
        PRIMARY KEY (target_model, start_ms, minutes, process, kind, part, target, version)
      )`,
-    // For the figures of all models, for merging and for forgetting.
+    // For the figures of all models, for merging and for deletion.
     'CREATE INDEX accuracy_sums_by_time ON accuracy_sums (kind, start_ms)',
-    // How many times had an error of this size (ratio) at this load (axis and load_range); their edges are in the program.
+    // How many predicted times had an error of this size (ratio) at this load (axis and load_range); the bucket edges are in the program.
     `CREATE TABLE accuracy_counts (
        target_model {TEXT} NOT NULL,
        start_ms {INT} NOT NULL,

@@ -1,7 +1,7 @@
 /** Creates the table of effects of inputs, one row for a model. */
 import type { Migration } from '../../store.ts';
 
-/** What the inputs of each served version do to its predictions, as one process computed it for all: one row a model. */
+/** The effects of the inputs of each served version on its predictions, computed by one process for all: one row for each model. */
 export const inputEffects: Migration = {
   id: 73,
   name: 'input-effects',

@@ -1,7 +1,7 @@
 /** Creates the table of errors by load, for each pod type and server. */
 import type { Migration } from '../../store.ts';
 
-/** Errors by load as in `accuracy_counts`, kept apart by pod type and by server. */
+/** Counts errors by load as `accuracy_counts` does, but separately for each pod type and server. */
 export const errorCounts: Migration = {
   id: 74,
   name: 'error-counts',
@@ -23,7 +23,7 @@ export const errorCounts: Migration = {
        times {INT} NOT NULL,
        PRIMARY KEY (target_model, start_ms, minutes, process, kind, part, target, version, axis, load_range, ratio)
      )`,
-    // For merging and for forgetting.
+    // For merging and for deletion.
     'CREATE INDEX error_counts_by_time ON error_counts (kind, start_ms)',
   ],
 };

@@ -1,7 +1,7 @@
 /** Adds the length of an answer to requests whose dispatch is not known yet. */
 import type { Migration } from '../../store.ts';
 
-/** An answer that is reported before its dispatch: its time per token counts by its length once both are known. */
+/** The length of an answer that is reported before its dispatch: it weighs the time per token once both are known. */
 export const pendingOutputTokens: Migration = {
   id: 76,
   name: 'pending-output-tokens',

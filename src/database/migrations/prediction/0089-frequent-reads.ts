@@ -6,11 +6,11 @@ export const frequentReads: Migration = {
   name: 'frequent-reads',
   isExpansion: true,
   statements: [
-    // For merging: merged rows are older than those that are to be merged, and by far the most.
+    // For merging: merged rows are older than unmerged ones, and by far the most.
     'CREATE INDEX accuracy_sums_to_merge ON accuracy_sums (kind, minutes, start_ms)',
     'CREATE INDEX error_counts_to_merge ON error_counts (kind, minutes, start_ms)',
     'CREATE INDEX accuracy_counts_to_merge ON accuracy_counts (minutes, start_ms)',
-    // Without it, SQLite reads the whole of each state to come to the column behind it.
+    // Without it, SQLite reads each whole state to get to the column after it.
     'CREATE INDEX live_states_times ON live_states (target_model, saved_at_ms, sequence)',
   ],
 };

@@ -6,9 +6,9 @@ export const predictionByTime: Migration = {
   name: 'prediction-by-time',
   isExpansion: true,
   statements: [
-    // The newest samples of a model. An old log that is observed today has new ids and old times.
+    // The newest samples of a model. An old log that is imported today has new ids and old times.
     'CREATE INDEX samples_by_time ON samples (target_model, at_ms, id)',
-    // The learned requests that were under way at a start: those that wait have ended later, and are by far the most.
+    // The learned requests that were running at a start: waiting ones have ended later, and are by far the most.
     'CREATE INDEX waiting_spans_learned_by_end ON waiting_spans (is_learned, end_ms)',
   ],
 };
