@@ -104,6 +104,7 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     save: (names) =>
       names.filter(isLive).map((targetModel) => {
         const shared = models.open(targetModel);
+        shared.followSwap();
         const saved = toStateForRestart(predictor.live(targetModel).save(), (name) => shared.findBase(name));
         return { targetModel, sequence: reader.sequence, saved };
       }),

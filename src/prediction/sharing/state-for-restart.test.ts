@@ -64,6 +64,25 @@ forEachEngine('a state that is saved right after a swap has no means of the form
   }
 });
 
+forEachEngine(
+  'a state that is saved right after a swap has the means that others have shared for the new version',
+  async (store, { openAnother }) => {
+    const [first, second] = [openSharingProcess(store), openSharingProcess(await openAnother())];
+    for (const { predictor } of [first, second]) predictor.swap('m', model);
+    const next = { ...model, id: 'm@2' };
+    first.predictor.swap('m', next);
+    first.observe(rows.slice(0, 40).map((row) => moveTo(row, row.input.serverIp, 2)));
+    await first.share();
+    await second.applyNewRows();
+    second.predictor.swap('m', next);
+    await saveLiveStates(store, second.learning.save(['m']), 0);
+    const after = openSharingProcess(store);
+    after.predictor.swap('m', next);
+    await after.learning.restore(await listLiveStates(store), second.learning.sequence);
+    assertAlike(after, first, 'm');
+  },
+);
+
 forEachEngine('a restore that fails half way loses no reports', async (store, { openAnother }) => {
   const [process, other, alone] = await Promise.all(
     [store, await openAnother(), await openAnother()].map((each) => openSharingProcess(each)),
