@@ -37,8 +37,8 @@ def fast(number):
 
 
 class StrategyTest(unittest.TestCase):
-    def complete(self, router, **options):
-        return asyncio.run(router.acompletion("qwen3", MESSAGES, **options))["model_info"]["id"]
+    def complete(self, router, group="qwen3", **options):
+        return asyncio.run(router.acompletion(group, MESSAGES, **options))["model_info"]["id"]
 
     def test_returns_the_deployment_of_the_best_server_and_reports_its_times(self):
         client = fast(2)
@@ -61,6 +61,16 @@ class StrategyTest(unittest.TestCase):
         router, _ = install(fast(2), self, also=[second])
         chosen = [self.complete(router) for _ in range(20)]
         self.assertEqual((chosen.count("server-2"), chosen.count("server-2-other-key")), (10, 10))
+
+    def test_deployments_of_one_server_take_turns_in_each_group(self):
+        others = [
+            {**deployment(2), "model_name": group, "model_info": {"id": f"{group}-{number}"}}
+            for group in ("chat", "code")
+            for number in (1, 2)
+        ]
+        router, _ = install(fast(2), self, also=others)
+        chosen = [self.complete(router, group) for _ in range(10) for group in ("chat", "code")]
+        self.assertEqual([chosen.count(other["model_info"]["id"]) for other in others], [5, 5, 5, 5])
 
     def test_a_request_without_a_stream_and_one_that_failed_end_without_a_report(self):
         client = fast(2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
@@ -26,7 +26,8 @@ _METADATA_NAMES = ("litellm_metadata", "metadata")
 class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
     """Chooses a healthy deployment of the requested model by predicted latency.
 
-    `server_of` returns the server of a deployment, by default its `api_base`; deployments of one server share its load, and take turns.
+    `server_of` returns the server of a deployment, by default its `api_base`. Deployments of one server share its load, and those of
+    one model group take turns.
     `count_tokens` returns the length of a prompt, by default a quarter of its characters.
     If anything fails, the strategy with which the LiteLLM router was created chooses.
     """
@@ -44,8 +45,8 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
         self._trivet = trivet
         self._server_of = server_of if server_of is not None else _api_base
         self._count_tokens = count_tokens if count_tokens is not None else estimate_tokens
-        # How many requests each server got.
-        self._turns: Dict[str, int] = {}
+        # The number of requests of each model group to each server. Both are in the router's configuration, so the size is bounded.
+        self._turns: Dict[Tuple[str, str], int] = {}
         # The methods that install() replaces.
         self._choose_otherwise = router.get_available_deployment
         self._choose_otherwise_async = router.async_get_available_deployment
@@ -97,8 +98,9 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
 
     def _take_turn(self, server: str, deployments: List[Dict[str, Any]]) -> Dict[str, Any]:
         """Spreads requests over the deployments of one server, each of which may have its own limits."""
-        turn = self._turns.get(server, 0)
-        self._turns[server] = turn + 1
+        key = (str(deployments[0].get("model_name")), server)
+        turn = self._turns.get(key, 0)
+        self._turns[key] = turn + 1
         return deployments[turn % len(deployments)]
 
 

@@ -82,7 +82,26 @@ const lists: [title: string, source: string, lookUp: LookUp, servers: readonly (
     'two hosts with one address',
     'http://a.test/m,http://b.test/m',
     async () => ['10.0.0.1'],
-    [['10.0.0.1:80', '10.0.0.1', 'a.test:80', 'a.test', 'b.test:80', 'b.test']],
+    [
+      ['a.test:80', 'a.test'],
+      ['b.test:80', 'b.test'],
+    ],
+  ],
+  [
+    'two hosts with one address, and this address',
+    'http://a.test/m,http://10.0.0.1/m,http://b.test/m,http://a.test/m',
+    async () => ['10.0.0.1'],
+    [
+      ['a.test:80', 'a.test'],
+      ['10.0.0.1:80', '10.0.0.1'],
+      ['b.test:80', 'b.test'],
+    ],
+  ],
+  [
+    'two hosts with the same addresses',
+    'http://a.test/m,http://b.test/m',
+    async () => PODS,
+    PODS.flatMap((pod) => [[`http://${pod}/m (a.test)`], [`http://${pod}/m (b.test)`]]),
   ],
   [
     'a server with a name and without',

@@ -98,6 +98,8 @@ interface ListedTarget extends ScrapeTarget {
   readonly place: string;
   /** True if its first name is from the list. */
   readonly isNamed: boolean;
+  /** Its names without those of its address; undefined if the list has the address itself, or no address of the host is known. */
+  readonly namesOfHost: readonly string[] | undefined;
 }
 
 function findHostToResolve({ url }: ScrapeEntry): string | undefined {
@@ -120,19 +122,30 @@ function toTarget({ name, url }: ScrapeEntry, address: string): ListedTarget {
   const written = isIP(address) === 6 ? `[${address}]` : address;
   at.hostname = written;
   const port = at.port || (at.protocol === 'https:' ? '443' : '80');
-  const aliases = [...new Set([`${written}:${port}`, address, `${url.hostname}:${port}`, url.hostname])];
   const isNamed = name !== undefined;
-  return { url: at, host: url.host, names: isNamed ? [name] : aliases, place: at.href, isNamed };
+  const namesOfHost = [`${url.hostname}:${port}`, url.hostname];
+  const names = isNamed ? [name] : [...new Set([`${written}:${port}`, address, ...namesOfHost])];
+  const target = { url: at, host: url.host, names, place: at.href, isNamed };
+  return { ...target, namesOfHost: at.host === url.host ? undefined : namesOfHost };
 }
 
 /** Joins targets with one URL, such as an address and a host that resolves to it, into one with all of their names. */
 function joinSame(targets: readonly ListedTarget[]): ListedTarget[] {
-  return [...Map.groupBy(targets, ({ place }) => place).values()].flatMap((same) => {
+  const byPlace = Map.groupBy(targets, ({ place }) => place).values();
+  return [...byPlace.flatMap(splitHosts)].flatMap((same) => {
     const [named, unnamed] = [same.filter(({ isNamed }) => isNamed), same.filter(({ isNamed }) => !isNamed)];
     const aliases = unnamed.flatMap(({ names }) => names);
     const [first, ...others] = named.length > 0 ? named : unnamed.slice(0, 1);
     return [{ ...first!, names: [...new Set([...first!.names, ...aliases])] }, ...others];
   });
+}
+
+/** Separates hosts at one address, since a proxy serves each of them by its name. The address then identifies none of them. */
+function splitHosts(same: readonly ListedTarget[]): (readonly ListedTarget[])[] {
+  const hosts = new Set(same.flatMap(({ host, namesOfHost }) => (namesOfHost === undefined ? [] : [host])));
+  if (hosts.size < 2) return [same];
+  const apart = same.map((target) => ({ ...target, names: target.namesOfHost ?? target.names }));
+  return [...Map.groupBy(apart, ({ host }) => host).values()];
 }
 
 /** Removes names that do not identify one server: an address with several ports, a host with several addresses. */
@@ -142,14 +155,15 @@ function nameApart(targets: readonly ListedTarget[]): ScrapeTarget[] {
   for (const { names } of targets) for (const name of names) uses.set(name, (uses.get(name) ?? 0) + 1);
   return targets.map(({ url, host, names, place, isNamed }) => {
     const own = names.filter((name, i) => (isNamed && i === 0) || (uses.get(name) === 1 && !given.has(name)));
-    return { url, host, names: own.length > 0 ? own : [showPlace(place)] };
+    return { url, host, names: own.length > 0 ? own : [showPlace(place, host)] };
   });
 }
 
 /** Returns what identifies the server to people. Callers cannot send it. It has no query, which may contain a secret. */
-function showPlace(place: string): string {
-  const { origin, pathname } = new URL(place);
-  return `${origin}${pathname}`;
+function showPlace(place: string, host: string): string {
+  const at = new URL(place);
+  const shown = `${at.origin}${at.pathname}`;
+  return at.host === host ? shown : `${shown} (${host})`;
 }
 
 /** Returns targets whose first name is a URL: names of the list, addresses and hosts have no slash. */

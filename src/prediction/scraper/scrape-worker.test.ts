@@ -81,6 +81,22 @@ test('a host of several addresses that the list gives a name is one server, aske
   assert.equal(hosts[0], `gpu.test:${server.port}`);
 });
 
+test('two hosts at one address are two servers, which the request tells apart', async () => {
+  const running: Record<string, number> = { 'a.test': 1, 'b.test': 2 };
+  await using virtual = await startLoadServer(({ headers }, response) => {
+    const host = headers.host!.split(':')[0]!;
+    response.end(METRICS.replace('running 12', `running ${running[host]}`));
+  });
+  const hosts = Object.keys(running);
+  await using opened = openScrapes(hosts.map((host) => `http://${host}:${virtual.port}/metrics`).join(), {
+    lookUp: async () => ['127.0.0.1'],
+  });
+  await scrapeUntil(opened, (running) => running.length === 2 && !running.includes(undefined));
+  const columns = askAbout([...hosts, '127.0.0.1']);
+  assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 0);
+  assert.deepEqual(Array.from(columns.numRequestRunning), [1, 2, 0], 'the address stands for neither');
+});
+
 test('rows of a server whose name is not resolved are omitted, and a resolver that hangs delays no scrape', async () => {
   await using good = await startLoadServer((_request, response) => response.end(METRICS));
   await using opened = openScrapes(`lost=http://lost.test/metrics,good=${good.url}`, {

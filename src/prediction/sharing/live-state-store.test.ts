@@ -36,7 +36,7 @@ test('the state of a thousand servers is encoded and decoded in several turns of
   assert.deepEqual(Array.from(read.result.servers, ({ address }) => address).sort(), addresses.toSorted());
 });
 
-test('saved states are restored in turns, one model after the other', async () => {
+test('calls are answered between two models that are restored', async () => {
   const world = createStillWorld();
   const predictor = createPredictor(world);
   // No row of the log is read or appended.
@@ -44,6 +44,6 @@ test('saved states are restored in turns, one model after the other', async () =
   const [state] = learning.save([SHARED_NAME]);
   const states = Array.from({ length: 30 }, (_, i) => ({ ...state!, targetModel: `m${i}` }));
   const { turns } = await countTurns(learning.restore(states, 0));
-  assert.ok(turns >= 30, `${turns} turns`);
+  assert.ok(turns >= states.length - 1, `${turns} turns`);
   for (const { targetModel } of states) assert.equal(predictor.liveNameOf(targetModel), targetModel);
 });

@@ -104,17 +104,19 @@ export function createSharedLearning({ store, world, predictor }: SharedLearning
     save: (names) =>
       names.filter(isLive).map((targetModel) => {
         const shared = models.open(targetModel);
+        shared.followSwap();
         const saved = toStateForRestart(predictor.live(targetModel).save(), (name) => shared.findBase(name));
         return { targetModel, sequence: reader.sequence, saved };
       }),
     async restore(states, from) {
       // Events of this process that are in no row yet become a row. It is applied later like a row of another process.
       const taken: NamedEntries[] = [];
-      for (const ofModel of models.restore(states)) {
-        taken.push(...ofModel);
-        await yieldToCalls();
+      try {
+        for (const _ of models.restore(states, taken)) await yieldToCalls();
+      } finally {
+        // After a failure too: the models that were restored before it have these events no more.
+        addRow(taken);
       }
-      addRow(taken);
       reader.beginAfter(from);
     },
   };
@@ -214,21 +216,21 @@ function createSharedModels(predictor: SwappablePredictor, world: World) {
       for (const _ of shared.apply(entries, isOwn && name === targetModel)) await yieldToCalls();
       return name;
     },
-    /** Restores a model in each step, and yields what was observed here and not taken before. */
-    *restore(states: readonly NamedLiveState[]): Generator<NamedEntries[]> {
+    /** Restores a model in each step, and adds to `taken` what was observed here and not taken before. */
+    *restore(states: readonly NamedLiveState[], taken: NamedEntries[]): Generator<void> {
       restoredTo.clear();
       // The list begins with the newest states. They are opened last, so that they are the last to give way to other names.
       for (const { targetModel, saved, sequence } of states.toReversed()) {
         const live = predictor.live(targetModel);
         if (predictor.liveNameOf(targetModel) !== targetModel) continue;
-        const taken = close(targetModel);
+        taken.push(...close(targetModel));
         live.restore(saved);
         restoredTo.set(targetModel, sequence);
         // Opened now: its means are shared from the next swap on, even if no report comes before that.
         open(targetModel);
-        yield taken;
+        yield;
       }
-      yield [...models.keys()].filter((name) => !restoredTo.has(name)).flatMap(close);
+      taken.push(...[...models.keys()].filter((name) => !restoredTo.has(name)).flatMap(close));
     },
   };
 }

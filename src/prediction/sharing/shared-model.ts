@@ -42,6 +42,8 @@ export interface SharedModel {
   reweigh(): Iterable<void>;
   /** How many groups have events that other processes do not know yet. */
   countPending(): number;
+  /** Must be called before the live model is saved: after a swap, its means are those of the former version until then. */
+  followSwap(): void;
   /** The base of a group, if events of this process are on top of it. */
   findBase(name: GroupName): GroupBase | undefined;
   /** Must be called when the shared model is replaced by another one of the same live model. */
@@ -108,10 +110,8 @@ export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonic
     },
     reweigh: () => reweighServers(live),
     countPending: () => pending.count(),
-    findBase(name) {
-      followSwap([name.target]);
-      return groups.find(name)?.base;
-    },
+    followSwap: () => followSwap(),
+    findBase: (name) => groups.find(name)?.base,
     close: () => groups.close(),
   };
 }

@@ -1,14 +1,16 @@
 /** Decides which requests arrive too late to be learned from, are dated ahead, or are too many from one server. */
 import type { World } from '../../world.ts';
-import { KEPT_AFTER_END_MS } from './ended-spans.ts';
 import type { ArrivalRules } from './learnable-spans.ts';
 import type { WaitingSpan } from './span-store.ts';
 
 export interface Arrivals {
   readonly readRules: () => ArrivalRules;
-  add(spans: readonly WaitingSpan[]): void;
-  /** Forgets arrivals that no longer wait. Arrivals between two calls of this function are forgotten together. */
-  forgetOld(): void;
+  /** How many requests of all servers wait, as far as this process knows. */
+  countAll(): number;
+  /** Counts the spans while they are stored, and from then on if that succeeds. */
+  countWhile(spans: readonly WaitingSpan[], store: () => Promise<void>): Promise<void>;
+  /** Replaces the counts with those of the store, which has the spans of all processes. */
+  recount(readCounts: () => Promise<ReadonlyMap<string, number>>): Promise<void>;
 }
 
 export interface ArrivalLimits {
@@ -23,21 +25,13 @@ const USUAL_DELAY_MS = 10_000;
 /** The share of the places that one server may take, so that one with too many or repeated requests leaves room for others. */
 const MOST_OF_SERVER = 0.5;
 
-/** The arrivals from a time until the next part begins. */
-interface Part {
-  readonly fromMs: number;
-  readonly servers: string[];
-}
-
 export function createArrivals(world: World, { holdMs, maxWaiting }: ArrivalLimits): Arrivals {
-  const counts = new Map<string, number>();
-  const parts: Part[] = [{ fromMs: world.monotonicMs(), servers: [] }];
-
-  function change(server: string, by: number): void {
-    const count = (counts.get(server) ?? 0) + by;
-    if (count > 0) counts.set(server, count);
-    else counts.delete(server);
-  }
+  let counted = createTally();
+  /** Stored by this process since the last count began. */
+  const added = createTally();
+  /** Being stored. Spans whose write failed are not counted. */
+  const underWay = createTally();
+  const tallies = () => [counted, added, underWay];
 
   return {
     readRules: () => ({
@@ -45,20 +39,48 @@ export function createArrivals(world: World, { holdMs, maxWaiting }: ArrivalLimi
       // The other half is for requests that overlap this one: they must end and arrive before it is learned.
       maxLateMs: Math.max(USUAL_DELAY_MS, holdMs / 2),
       maxOfServer: MOST_OF_SERVER * maxWaiting,
-      countArrived: (server) => counts.get(server) ?? 0,
+      countWaiting: (server) => tallies().reduce((sum, { counts }) => sum + (counts.get(server) ?? 0), 0),
     }),
-    add(spans) {
-      for (const { server } of spans) {
-        parts.at(-1)!.servers.push(server);
-        change(server, 1);
+    countAll: () => tallies().reduce((sum, { total }) => sum + total, 0),
+    async countWhile(spans, store) {
+      underWay.addSpans(spans, 1);
+      try {
+        await store();
+        added.addSpans(spans, 1);
+      } finally {
+        underWay.addSpans(spans, -1);
       }
     },
-    forgetOld() {
-      parts.push({ fromMs: world.monotonicMs(), servers: [] });
-      const keptFromMs = world.monotonicMs() - holdMs - KEPT_AFTER_END_MS;
-      // A part ends where the next one begins.
-      while (parts.length > 1 && parts[1]!.fromMs <= keptFromMs)
-        for (const server of parts.shift()!.servers) change(server, -1);
+    async recount(readCounts) {
+      const before = new Map(added.counts);
+      // The counts may lack spans that are added during the query. If they have them, they count twice until the next round.
+      counted = createTally(await readCounts());
+      for (const [server, count] of before) added.change(server, -count);
+    },
+  };
+}
+
+/** Counts spans by server. A server without spans has no entry. */
+function createTally(initial: ReadonlyMap<string, number> = new Map()) {
+  const counts = new Map(initial);
+  let total = 0;
+  for (const count of counts.values()) total += count;
+
+  function change(server: string, by: number): void {
+    const count = (counts.get(server) ?? 0) + by;
+    if (count > 0) counts.set(server, count);
+    else counts.delete(server);
+    total += by;
+  }
+
+  return {
+    counts,
+    get total() {
+      return total;
+    },
+    change,
+    addSpans(spans: readonly WaitingSpan[], by: number): void {
+      for (const { server } of spans) change(server, by);
     },
   };
 }

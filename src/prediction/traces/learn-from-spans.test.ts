@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';
 import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { Attributes, Span } from '../formats/spans/span.ts';
 import { createObservationSink } from '../observations/observation-sink.ts';
@@ -193,38 +195,87 @@ forEachEngine('a span that is sent twice is learned once, also after it was lear
   assert.equal((await listLearned(store)).length, 1);
   world.moveMs(61_000);
   await queue.learnDue(never);
-  assert.equal(await countWaitingSpans(store), 0, 'what is over is deleted');
+  assert.deepEqual(await countWaitingSpans(store), new Map(), 'what is over is deleted');
   // After that, the request id of the observation is what refuses it.
   await queue.add(spans);
   await queue.learnDue(never);
   assert.equal((await listLearned(store)).length, 1);
 });
 
+/** Sends requests of a server that start now. Returns how many were rejected, and why. */
+async function send({ queue, world }: ReturnType<typeof openQueue>, server: string, count: number) {
+  const startMs = world.nowMs();
+  const requests = Array.from({ length: count }, () => {
+    return { id: randomUUID(), startMs, ttftMs: 100, latencyMs: 600, server };
+  });
+  const { spans, rejected, reason } = selectLearnableSpans(requests.map(spanOf), queue.rules());
+  await queue.add(spans);
+  return [rejected, reason];
+}
+
+const TOO_MANY = [1, 'span 0: the server must send fewer requests: 4 of it wait already'];
+
 forEachEngine(
   'a server that fills its half of the queue leaves the other half to others, until it is learned',
   async (store) => {
-    const { queue, world } = openQueue(store, { maxWaiting: 8 });
-    const send = async (server: string, count: number) => {
-      const startMs = world.nowMs();
-      const requests = Array.from({ length: count }, (_, i) => {
-        return { id: `${server} ${startMs} ${i}`, startMs, ttftMs: 100, latencyMs: 600, server };
-      });
-      const { spans, rejected, reason } = selectLearnableSpans(requests.map(spanOf), queue.rules());
-      await queue.add(spans);
-      return [rejected, reason];
-    };
-    assert.deepEqual(await send('busy', 4), [0, '']);
-    assert.deepEqual(await send('busy', 1), [1, 'span 0: the server must send fewer requests: 4 of it wait already']);
-    assert.deepEqual(await send('other', 2), [0, '']);
+    const opened = openQueue(store, { maxWaiting: 8 });
+    const { queue, world } = opened;
+    assert.deepEqual(await send(opened, 'busy', 4), [0, '']);
+    assert.deepEqual(await send(opened, 'busy', 1), TOO_MANY);
+    assert.deepEqual(await send(opened, 'other', 2), [0, '']);
     for (const ms of [HOLD_MS + 1000, 60_000]) {
       await queue.learnDue(never);
       world.moveMs(ms);
     }
     await queue.learnDue(never);
     assert.equal((await listLearned(store)).length, 6);
-    assert.deepEqual(await send('busy', 4), [0, '']);
+    assert.deepEqual(await send(opened, 'busy', 4), [0, '']);
   },
 );
+
+forEachEngine('a server has half of the queue in all processes together', async (store, { openAnother }) => {
+  const [first, second] = [store, await openAnother()].map((each) => openQueue(each, { maxWaiting: 8 }));
+  assert.deepEqual(await send(first!, 'busy', 4), [0, '']);
+  await second!.queue.learnDue(never);
+  assert.deepEqual(await send(second!, 'busy', 1), TOO_MANY);
+  assert.deepEqual(await send(second!, 'other', 2), [0, '']);
+});
+
+forEachEngine('the places of a server are counted past a page of rows', async (store) => {
+  const opened = openQueue(store, { maxWaiting: 10_000 });
+  await send(opened, 'busy', 2500);
+  await send(opened, 'other', 1);
+  const restarted = openQueue(store, { maxWaiting: 5000 });
+  await restarted.queue.learnDue(never);
+  assert.match(String((await send(restarted, 'busy', 1))[1]), /2500 of it wait already/);
+  assert.deepEqual(await send(restarted, 'other', 1), [0, '']);
+  assert.match(await restarted.metrics.metrics(), /^trivet_prediction_trace_requests_waiting 2502$/m);
+});
+
+forEachEngine('requests that could not be stored take no place', async (store) => {
+  let isAway = true;
+  const opened = openQueue(
+    {
+      ...store,
+      writeAll: async (statements) => {
+        if (isAway) throw new Failure('unavailable', 'Cannot reach the database');
+        return await store.writeAll(statements);
+      },
+    },
+    { maxWaiting: 8 },
+  );
+  for (let attempt = 0; attempt < 3; attempt++)
+    await assert.rejects(send(opened, 'busy', 4), { message: 'Cannot reach the database' });
+  isAway = false;
+  assert.deepEqual(await send(opened, 'busy', 4), [0, '']);
+});
+
+forEachEngine('requests that are being stored take their places', async (store) => {
+  const opened = openQueue(store, { maxWaiting: 8 });
+  const storing = send(opened, 'busy', 4);
+  assert.deepEqual(await send(opened, 'busy', 1), TOO_MANY);
+  assert.deepEqual(await storing, [0, '']);
+});
 
 forEachEngine('spans that are over are deleted a batch at a time', async (store) => {
   const limits: number[] = [];
@@ -242,7 +293,7 @@ forEachEngine('spans that are over are deleted a batch at a time', async (store)
   await queue.add(selectLearnableSpans(spans, queue.rules()).spans);
   world.moveMs(HOLD_MS + 61_000);
   await queue.learnDue(never);
-  assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], 0]);
+  assert.deepEqual([limits, await countWaitingSpans(store)], [[32, 64, 128], new Map()]);
 });
 
 forEachEngine('spans that are added while a round counts what waits are counted', async (store) => {
@@ -268,7 +319,7 @@ forEachEngine('spans that are added while a round counts what waits are counted'
 });
 
 /** A request of `request()` has just ended. */
-const RULES = { nowMs: 1600, maxLateMs: HOLD_MS, maxOfServer: 9, countArrived: () => 0 };
+const RULES = { nowMs: 1600, maxLateMs: HOLD_MS, maxOfServer: 9, countWaiting: () => 0 };
 
 test('a span takes its model from itself, then from its resource, then from the setting', () => {
   const plain = spanOf({ ...request(), more: [['gen_ai.response.model', '']] });
@@ -323,5 +374,5 @@ for (const [title, span, reason] of rejected)
     assert.match(accepted.reason, reason);
     assert.equal(accepted.rejected, 1);
     await queue.add(accepted.spans);
-    assert.equal(await countWaitingSpans(store), 1);
+    assert.deepEqual(await countWaitingSpans(store), new Map([['s1', 1]]));
   });

@@ -65,9 +65,6 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   const ended = createEndedSpans(store);
   const cutOff = createCutOffLog(log, maxUnderWay);
   const arrivals = createArrivals(world, { holdMs, maxWaiting });
-  let waitingCount = 0;
-  /** Spans added since the process started. */
-  let addedCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const underWay = await listUnderWay(store, due, maxUnderWay + 1);
@@ -94,13 +91,9 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
       if (due.length < MAX_DUE || signal.aborted) break;
     }
     cutOff.endRound();
-    arrivals.forgetOld();
     await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
-    const addedBefore = addedCount;
-    const counted = await countWaitingSpans(store);
-    // The count may lack spans added during the query. If it has them, they count twice until the next round.
-    waitingCount = counted + addedCount - addedBefore;
-    waiting.set(waitingCount);
+    await arrivals.recount(() => countWaitingSpans(store));
+    waiting.set(arrivals.countAll());
   }
 
   return {
@@ -108,16 +101,13 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
     learnDue,
     rules: arrivals.readRules,
     async add(spans) {
-      if (waitingCount + spans.length > maxWaiting)
+      if (arrivals.countAll() + spans.length > maxWaiting)
         throw new Failure('unavailable', `Cannot take traces: ${maxWaiting} requests wait already`, {
           retryAfterSeconds: 30,
         });
       if (spans.length === 0) return;
-      arrivals.add(spans);
-      await storeSpans(store, spans);
-      addedCount += spans.length;
-      waitingCount += spans.length;
-      waiting.set(waitingCount);
+      await arrivals.countWhile(spans, () => storeSpans(store, spans));
+      waiting.set(arrivals.countAll());
     },
   };
 }

@@ -20,8 +20,8 @@ export interface ArrivalRules {
   readonly maxLateMs: number;
   /** At most this many requests of one server may wait. */
   readonly maxOfServer: number;
-  /** Returns how many requests of a server arrived recently and may still wait. */
-  readonly countArrived: (server: string) => number;
+  /** Returns how many requests of a server wait, as far as this process knows. */
+  readonly countWaiting: (server: string) => number;
 }
 
 export interface SpanRules extends ArrivalRules {
@@ -73,7 +73,7 @@ function findArrivalMistake({ server, endMs }: WaitingSpan, rules: ArrivalRules)
     return `the request must not end more than ${MAX_AHEAD_MS / 1000} s ahead: check the clock of the server`;
   if (endMs < nowMs - maxLateMs)
     return `the request must have ended at most ${maxLateMs / 1000} s ago, as its load is not known later: check the clock of the server and how long the collector waits, or raise PREDICTION_TRACES_HOLD_SECONDS`;
-  if (rules.countArrived(server) >= maxOfServer)
+  if (rules.countWaiting(server) >= maxOfServer)
     return `the server must send fewer requests: ${maxOfServer} of it wait already`;
   return undefined;
 }

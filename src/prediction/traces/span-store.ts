@@ -58,7 +58,12 @@ const deleteOverSql = statement(
      AND request_id IN (SELECT request_id FROM waiting_spans WHERE ${IS_OVER} ORDER BY end_ms LIMIT $2)
    RETURNING request_id`,
 );
-const countSpansSql = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
+// By pages of the primary key: 200,000 rows in one turn would hold up calls.
+const countSpansSql = statement<{ server: string; count: number; last: string }>(
+  'waiting-span-count',
+  `WITH page AS (SELECT request_id, server FROM waiting_spans WHERE request_id > $1 ORDER BY request_id LIMIT $2)
+   SELECT server, COUNT(*) AS count, (SELECT MAX(request_id) FROM page) AS last FROM page GROUP BY server`,
+);
 
 /** Stores spans in one transaction: once it resolves, all are durable; if it rejects, none is stored. */
 export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): Promise<void> {
@@ -124,9 +129,19 @@ export async function deleteSpansOver(store: Store, endedBeforeMs: number, pace:
   await repeatBatches(pace, async (limit) => (await store.write(deleteOverSql, [endedBeforeMs, limit])).length);
 }
 
-export async function countWaitingSpans(store: Store): Promise<number> {
-  const [row] = await store.read(countSpansSql, []);
-  return row?.count ?? 0;
+const ROWS_TO_COUNT = 2000;
+
+/** Counts the spans of each server, learned ones too. Calls are answered between the pages. */
+export async function countWaitingSpans(store: Store): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  let last = '';
+  for (;;) {
+    const servers = await store.read(countSpansSql, [last, ROWS_TO_COUNT]);
+    for (const { server, count } of servers) counts.set(server, (counts.get(server) ?? 0) + count);
+    if (servers.reduce((sum, { count }) => sum + count, 0) < ROWS_TO_COUNT) return counts;
+    await yieldToCalls();
+    last = servers[0]!.last;
+  }
 }
 
 function toSpan(row: SpanRow): WaitingSpan {
