@@ -58,8 +58,7 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
   });
   routes.post('/', async (c) => {
     const form = await readForm(c);
-    dependencies.signIn.checkForm(c, form);
-    const session = await dependencies.signIn.currentSession(c);
+    const session = await dependencies.signIn.findFormSession(c, form);
     const userCode = form.get('user_code') ?? '';
     if (session === undefined) return leadToSignIn(dependencies, c, userCode.slice(0, MAX_TYPED_LENGTH));
     const ciphertext = form.get('request');

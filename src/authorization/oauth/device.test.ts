@@ -76,7 +76,8 @@ const device: Case[] = [
       const back = `/sign-in?${new URLSearchParams({ return_to: `/device?user_code=${userCode}` }).toString()}`;
       const page = await request(`${url}/device`, { headers: { cookie } });
       const typed = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: userCode.toLowerCase() };
-      const send = (fields: Fields) => postForm(`${url}/device`, fields, { cookie, origin: url });
+      const send = (fields: Fields, headers: Fields = { cookie }) =>
+        postForm(`${url}/device`, fields, { origin: url, ...headers });
       const shownAt = (await send(typed)).headers.get('location') ?? '';
       const shown = await request(url + shownAt, { headers: { cookie } });
       assert.ok(shown.text.includes(`href="${back}"`), shown.text);
@@ -86,9 +87,12 @@ const device: Case[] = [
       for (const [late, answer] of [
         ['the code', await send({ ...typed, user_code: userCode })],
         ['the decision', await send({ ...decided, decision: 'allow' })],
+        ['the decision of a browser that was signed out', await send({ ...decided, decision: 'allow' }, {})],
         ['the page of the decision', await request(url + shownAt, { headers: { cookie } })],
       ] as const)
         assert.equal(answer.headers.get('location'), back, late);
+      const foreign = await send({ ...decided, decision: 'allow' }, { origin: 'https://evil.example' });
+      assert.match(foreign.headers.get('location') ?? '', /^\/refused\?/, 'another site');
     },
   ],
   [
