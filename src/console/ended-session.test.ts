@@ -35,6 +35,20 @@ test('a form that is sent after the end of the session leads to the sign-in, whi
   assert.equal((await client.submit(sent.location, '/sign-in', fields)).location, `${FORM}?a=1`);
 });
 
+test('the page that the person comes back to does not show the outcome of an earlier form', async (t) => {
+  const { service, client } = await startHookPages(t);
+  const csrf = await endSession(client, service.url);
+  for (const [from, back] of [
+    ['/account?done=saved', '/account'],
+    ['/webhooks/ada/doors/1?replayed=7', '/webhooks/ada/doors/1'],
+    ['/account/tokens?once=abc', '/account/tokens'],
+    ['/admin/users?q=ada&done=created&refused=abc', '/admin/users?q=ada'],
+  ] as const) {
+    const sent = await client.post('/account', csrf, { referer: service.url + from });
+    assert.equal(sent.location, `/sign-in?return_to=${encodeURIComponent(back)}&done=session_ended`, from);
+  }
+});
+
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
 

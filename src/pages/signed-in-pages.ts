@@ -188,11 +188,7 @@ async function showRefused<V extends SignedInUser>(
   const token = c.req.query(REFUSED);
   if (token === undefined) return undefined;
   const kept = await guard.takePage(session, c.req.path, token);
-  if (kept === undefined) {
-    const { pathname, searchParams } = new URL(c.req.url);
-    searchParams.delete(REFUSED);
-    return c.redirect(searchParams.size === 0 ? pathname : `${pathname}?${searchParams.toString()}`, 303);
-  }
+  if (kept === undefined) return c.redirect(removeParameters(new URL(c.req.url), [REFUSED]), 303);
   const { content, script, styles, status, ...page } = kept;
   return await show({ ...page, content: raw(content), script: toAsset(script), styles: toAsset(styles) }, { status });
 }
@@ -235,4 +231,17 @@ function isGone(error: unknown): boolean {
 export function findDone(c: Context<HttpEnv>, sentences: Readonly<Record<string, string>>): string | undefined {
   const word = c.req.query('done');
   return word !== undefined && Object.hasOwn(sentences, word) ? sentences[word] : undefined;
+}
+
+/** The parameters by which a page shows the outcome of a form. */
+const OUTCOME_PARAMETERS = ['done', 'replayed', 'once', REFUSED];
+
+/** The path of a page of this service, without the outcome of an earlier form. */
+export function removeOutcome(path: string): string {
+  return removeParameters(new URL(path, 'http://self.invalid'), OUTCOME_PARAMETERS);
+}
+
+function removeParameters({ pathname, searchParams }: URL, names: readonly string[]): string {
+  for (const name of names) searchParams.delete(name);
+  return searchParams.size === 0 ? pathname : `${pathname}?${searchParams.toString()}`;
 }

@@ -45,7 +45,7 @@ test('a refusal of a form is shown to the browser that sent it alone, and a form
   t.after(() => service[Symbol.asyncDispose]());
   const client = createFormClient(service.url);
   const answer = await client.post('/account/tokens', { name: 'a' }, { 'content-type': 'text/plain' });
-  assert.equal(answer.location, '/sign-in', 'a stranger signs in first');
+  assert.equal(answer.location, '/sign-in?done=session_ended', 'a stranger signs in first');
   const refused = await client.post('/sign-in', { a: 'x'.repeat(1_100_000) });
   const shown = await client.get(refused.location ?? '');
   assert.deepEqual([shown.status, /must be at most 1048576 bytes/.test(shown.body)], [413, true]);

@@ -4,7 +4,7 @@ import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { findPathBack, isFromOtherSite } from '../../pages/form-origin.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';
-import type { SessionGuard } from '../../pages/signed-in-pages.ts';
+import { removeOutcome, type SessionGuard } from '../../pages/signed-in-pages.ts';
 import type { SignedInUser } from '../../pages/signed-in-user.ts';
 import { chooseMessages, type Messages } from '../messages/messages.ts';
 import { type Again, createFlow, formatFlow, SESSION_ENDED } from '../sign-in/flow.ts';
@@ -35,7 +35,7 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
 /** Asks to sign in again. A form from another site cannot choose where the sign-in leads or what its page shows. */
 function refuseEndedSession(c: Context<HttpEnv>, { baseUrl, cipher }: SignInContext): Response {
   if (isFromOtherSite(c, baseUrl)) return askToSignIn(c, cipher, { returnTo: '/' });
-  return askToSignIn(c, cipher, { returnTo: findPathBack(c), done: SESSION_ENDED });
+  return askToSignIn(c, cipher, { returnTo: removeOutcome(findPathBack(c)), done: SESSION_ENDED });
 }
 
 interface SignInRequest {

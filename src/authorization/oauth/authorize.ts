@@ -275,8 +275,7 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
     checkRequestSize(query);
     return c.redirect(formatRequestPath(query), 303);
   }
-  dependencies.signIn.checkForm(c, form);
-  const session = await dependencies.signIn.currentSession(c);
+  const session = await dependencies.signIn.findFormSession(c, form);
   // Opens the request again, which asks to sign in and then for the decision.
   if (session === undefined) return c.redirect(findPathBack(c), 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });

@@ -28,7 +28,7 @@ ${view.canDeselectScopes ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
 <p class="small soft">${view.mayAlsoPredict ? t.mayAlsoPredict : t.mayNot}</p>
 ${view.redirectHost === undefined ? html`<p class="notice warn">${messages.device.check}</p>` : renderTarget(messages, view.redirectHost)}
 <form method="post" action="${view.action}" class="pair" id="${FORM_ID}">
-${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canDeselectScopes ? '1' : undefined })}
+${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, user_code: view.userCode, narrow: view.canDeselectScopes ? '1' : undefined })}
 <button class="equal" name="decision" value="deny">${t.deny}</button>
 <button name="decision" value="allow">${t.allow}</button>
 </form>

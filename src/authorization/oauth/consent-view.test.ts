@@ -221,6 +221,34 @@ const cases: Case[] = [
     },
   ],
   [
+    'a decision that comes after the end of the session leads back to the request, which asks to sign in',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields } = await prepareRequest(bench);
+      const page = (await authorize(server, cookie, fields)).text;
+      const form = {
+        csrf_token: readHidden(page, 'csrf_token'),
+        request: readHidden(page, 'request'),
+        decision: 'allow',
+      };
+      const back = `/oauth/authorize?${new URLSearchParams(fields).toString()}`;
+      const send = (headers: Fields) =>
+        postForm(`${server.url}/oauth/authorize`, form, {
+          origin: server.url,
+          referer: server.url + back,
+          ...headers,
+        });
+      await postForm(`${server.url}/sign-out`, form, { cookie, origin: server.url });
+      for (const headers of [{ cookie }, {}]) {
+        const { status, headers: answered } = await send(headers);
+        assert.deepEqual([status, answered.get('location')], [303, back]);
+      }
+      assertShown(await postPageForm(server, '/oauth/authorize', { fields: form, headers: { origin: 'null' } }), 403);
+      const asked = await authorize(server, cookie, fields);
+      assert.match(asked.headers.get('location') ?? '', /^\/sign-in\?return_to=%2Foauth%2Fauthorize/);
+    },
+  ],
+  [
     'S12 grant, issue and sign-in are recorded for the person',
     async (bench) => {
       const { server } = bench;

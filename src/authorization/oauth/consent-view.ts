@@ -35,7 +35,9 @@ export interface ConsentView {
   readonly csrfToken: string;
   /** Hidden field `request`: the whole request, encrypted and bound to this session. The form returns it unchanged. */
   readonly request: string;
-  /** Where the form posts to, with the fields `csrf_token`, `request` and `decision` = `allow` or `deny`. */
+  /** Hidden field `user_code`, for a device: a decision that comes after the end of the session leads back to the page with this code. */
+  readonly userCode: string | undefined;
+  /** Where the form posts to, with the fields `csrf_token`, `request`, `user_code` and `decision` = `allow` or `deny`. */
   readonly action: string;
   /** Where "use another account" leads; undefined if the application expects this account. */
   readonly switchAccountUrl: string | undefined;
@@ -49,6 +51,7 @@ export interface ConsentFacts {
   readonly consented: readonly Scope[];
   readonly redirectUri: string | undefined;
   readonly request: string;
+  readonly userCode?: string | undefined;
   readonly action: string;
   readonly switchAccountUrl: string | undefined;
 }
@@ -71,6 +74,7 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
     user: session.user,
     csrfToken: session.csrfToken,
     request: facts.request,
+    userCode: facts.userCode,
     action: facts.action,
     switchAccountUrl: facts.switchAccountUrl,
   };

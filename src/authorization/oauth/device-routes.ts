@@ -51,15 +51,14 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     if (ciphertext !== undefined)
       return catchRefusal(dependencies, c, {
         session,
-        userCode: '',
+        userCode,
         answer: () => showRequest(dependencies, c, { session, ciphertext }),
       });
     return showCodeForm(dependencies, c, { session, userCode });
   });
   routes.post('/', async (c) => {
     const form = await readForm(c);
-    dependencies.signIn.checkForm(c, form);
-    const session = await dependencies.signIn.currentSession(c);
+    const session = await dependencies.signIn.findFormSession(c, form);
     const userCode = form.get('user_code') ?? '';
     if (session === undefined) return leadToSignIn(dependencies, c, userCode.slice(0, MAX_TYPED_LENGTH));
     const ciphertext = form.get('request');
@@ -160,7 +159,8 @@ async function acceptCode(
   if (scopes.length === 0) throw new Failure('forbidden', 'The device requests rights that you do not have');
   const content = { ...device, scope: formatScope(scopes) };
   const request = encryptRequest(dependencies, session, { kind: REQUEST_KIND, content });
-  return c.redirect(`${PATH}?${new URLSearchParams({ request }).toString()}`, 303);
+  const query = new URLSearchParams({ request, user_code: formatUserCode(device.userCode) });
+  return c.redirect(`${PATH}?${query.toString()}`, 303);
 }
 
 /** Counts each guess before its check, so that guesses sent at once all count. A guess that is right or cannot be checked is taken back. */
@@ -194,6 +194,7 @@ async function showRequest(
   const isPending = await findPendingDevice(dependencies.store, device.userCode, dependencies.world.nowMs());
   if (isPending === undefined) throw refuseCode();
   const application = await requireApplication(dependencies, device);
+  const userCode = formatUserCode(device.userCode);
   const view = await createConsentView(dependencies, {
     application,
     session,
@@ -202,8 +203,9 @@ async function showRequest(
     consented: (await findConsent(dependencies.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
     request: ciphertext,
+    userCode,
     action: PATH,
-    switchAccountUrl: `/sign-in?${new URLSearchParams({ return_to: formatCodePath(formatUserCode(device.userCode)) }).toString()}`,
+    switchAccountUrl: `/sign-in?${new URLSearchParams({ return_to: formatCodePath(userCode) }).toString()}`,
   });
   return respondPage(c, renderConsentPage(readMessages(c), view), { withScript: true });
 }

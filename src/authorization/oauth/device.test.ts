@@ -67,17 +67,32 @@ const device: Case[] = [
     },
   ],
   [
-    'the code stays when the person uses another account, or the session ended before the code was sent',
+    'the code stays when the person uses another account, or the session ended before the code or the decision was sent',
     async (bench) => {
       const { url } = bench.server;
       const { person, codes } = await prepare(bench);
-      const back = `/sign-in?${new URLSearchParams({ return_to: `/device?user_code=${String(codes.user_code)}` }).toString()}`;
-      const asked = await type(bench, person, String(codes.user_code));
-      assert.ok(asked.text.includes(`href="${back}"`), asked.text);
-      const fields = { csrf_token: readHidden(asked.text, 'csrf_token'), user_code: String(codes.user_code) };
-      await postForm(`${url}/sign-out`, fields, { cookie: person.cookie, origin: url });
-      const sent = await postForm(`${url}/device`, fields, { cookie: person.cookie, origin: url });
-      assert.equal(sent.headers.get('location'), back);
+      const { cookie } = person;
+      const userCode = String(codes.user_code);
+      const back = `/sign-in?${new URLSearchParams({ return_to: `/device?user_code=${userCode}` }).toString()}`;
+      const page = await request(`${url}/device`, { headers: { cookie } });
+      const typed = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: userCode.toLowerCase() };
+      const send = (fields: Fields, headers: Fields = { cookie }) =>
+        postForm(`${url}/device`, fields, { origin: url, ...headers });
+      const shownAt = (await send(typed)).headers.get('location') ?? '';
+      const shown = await request(url + shownAt, { headers: { cookie } });
+      assert.ok(shown.text.includes(`href="${back}"`), shown.text);
+      const names = ['csrf_token', 'request', 'user_code'];
+      const decided = Object.fromEntries(names.map((name) => [name, readHidden(shown.text, name)]));
+      await postForm(`${url}/sign-out`, typed, { cookie, origin: url });
+      for (const [late, answer] of [
+        ['the code', await send({ ...typed, user_code: userCode })],
+        ['the decision', await send({ ...decided, decision: 'allow' })],
+        ['the decision of a browser that was signed out', await send({ ...decided, decision: 'allow' }, {})],
+        ['the page of the decision', await request(url + shownAt, { headers: { cookie } })],
+      ] as const)
+        assert.equal(answer.headers.get('location'), back, late);
+      const foreign = await send({ ...decided, decision: 'allow' }, { origin: 'https://evil.example' });
+      assert.match(foreign.headers.get('location') ?? '', /^\/refused\?/, 'another site');
     },
   ],
   [

@@ -85,9 +85,19 @@ function toFlow(
 }
 
 /** Finds the client whose authorization request the sign-in returns to. */
-export function findAskingClientId({ returnTo }: Pick<Flow, 'returnTo'>): string | undefined {
+export function findAskingClientId(flow: Pick<Flow, 'returnTo'>): string | undefined {
+  return findAskedParameter(flow, 'client_id');
+}
+
+/** Finds the greatest age of a sign-in that the authorization request accepts, in seconds; undefined if it accepts any age. */
+export function findMaxAge(flow: Pick<Flow, 'returnTo'>): number | undefined {
+  const text = findAskedParameter(flow, 'max_age') ?? '';
+  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+function findAskedParameter({ returnTo }: Pick<Flow, 'returnTo'>, name: string): string | undefined {
   if (!returnTo.startsWith(AUTHORIZATION)) return undefined;
-  return new URLSearchParams(returnTo.slice(AUTHORIZATION.length)).get('client_id') ?? undefined;
+  return new URLSearchParams(returnTo.slice(AUTHORIZATION.length)).get(name) ?? undefined;
 }
 
 /** Formats the flow as a query string; `''` if it leads to the first page. */

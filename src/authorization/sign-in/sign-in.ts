@@ -2,6 +2,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
+import { checkOrigin } from '../../pages/form-origin.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
 import { addRefusedPage } from '../../pages/refused-page.ts';
 import type { FormFields } from './cookies.ts';
@@ -27,8 +28,11 @@ export interface SignIn {
   currentSession(c: Context<HttpEnv>): Promise<Session | undefined>;
   /** Redirects (303) to the sign-in page, which returns to `returnTo` (a path of this service). */
   redirectToSignIn(c: Context<HttpEnv>, returnTo: string, options?: SignInOptions): Response;
-  /** Throws `forbidden` unless the form came from a page of this session and of this site. */
-  checkForm(c: Context<HttpEnv>, form: FormFields): void;
+  /**
+   * Finds the session of a posted form; undefined if it has ended. Throws `forbidden` for a form from another site, and for a form
+   * from a page of another session.
+   */
+  findFormSession(c: Context<HttpEnv>, form: FormFields): Promise<Session | undefined>;
 }
 
 export interface SignInOptions extends FlowOptions {
@@ -48,7 +52,12 @@ export function createSignIn(dependencies: SignInContextDependencies): SignIn {
     routes,
     context,
     currentSession: context.currentSession,
-    checkForm: context.checkForm,
+    async findFormSession(c, form) {
+      checkOrigin(c, context.baseUrl);
+      const session = await context.currentSession(c);
+      if (session !== undefined) context.checkForm(c, form);
+      return session;
+    },
     redirectToSignIn(c, returnTo, options = {}) {
       const { loginHint, ...how } = options;
       const flow = createFlow(dependencies.cipher, returnTo, how);

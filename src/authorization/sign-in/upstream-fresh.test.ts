@@ -88,3 +88,20 @@ test('a provider that never says when its person signed in is believed to have a
   await visitSilent(service, client, await readUpstreamPath(client, await beginChange(client)));
   assert.equal(await beginChange(client), `${SECURITY}/totp`);
 });
+
+for (const [asked, sent] of [
+  ['max_age=60', '60'],
+  ['max_age=0', '0'],
+  ['max_age=999999999', '1123200'],
+  ['max_age=x', '1123200'],
+  ['state=s', '1123200'],
+] as const)
+  test(`the provider is asked for a sign-in as recent as the application accepts (${asked})`, async (t) => {
+    const { service } = await startSilent(t);
+    const returnTo = `/oauth/authorize?client_id=a&${asked}`;
+    const page = `/sign-in?${new URLSearchParams({ return_to: returnTo }).toString()}`;
+    const client = createFormClient(service.url);
+    const { location } = await client.get(await readUpstreamPath(client, page));
+    const { searchParams } = new URL(location ?? '');
+    assert.deepEqual([searchParams.get('max_age'), searchParams.get('prompt')], [sent, null]);
+  });

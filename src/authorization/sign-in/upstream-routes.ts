@@ -22,7 +22,7 @@ import {
 import { createUser, type User } from '../accounts/user-store.ts';
 import { readMessages } from '../messages/messages.ts';
 import { formToken } from './cookies.ts';
-import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { type Flow, findMaxAge, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
 import {
@@ -58,13 +58,13 @@ export async function beginUpstream(
 ): Promise<URL> {
   const { provider, isFresh, ...where } = attempt;
   // One cookie for all attempts of a browser, so that a second tab, or a link to this page, ends no sign-in in progress.
-  const known = context.cookies.read(c, 'upstream');
-  const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
+  const value = context.cookies.read(c, 'upstream') ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
   const proof = provider.createProof(context.world, isFresh);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
   const state = await issueOneTimeToken(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
-  return provider.createAuthorizationUrl(proof, { redirectUri: context.baseUrl + UPSTREAM_CALLBACK, state });
+  const redirectUri = context.baseUrl + UPSTREAM_CALLBACK;
+  return provider.createAuthorizationUrl(proof, { redirectUri, state, maxAgeSeconds: findMaxAge(where) });
 }
 
 export function addUpstreamRoutes(

@@ -54,12 +54,19 @@ export interface UpstreamPerson {
   readonly profileError?: unknown;
 }
 
+interface UpstreamRequest {
+  readonly redirectUri: string;
+  readonly state: string;
+  /** The provider must ask the person to sign in again if the last sign-in there is older; undefined if any age is enough. */
+  readonly maxAgeSeconds: number | undefined;
+}
+
 export interface UpstreamProvider {
   readonly config: UpstreamConfig;
   /** `isFresh`: the provider must ask the person to sign in even if they are signed in there. */
   createProof(world: World, isFresh: boolean): UpstreamProof;
   /** Returns the URL to which the browser is sent. Throws `unavailable` if the provider does not answer. */
-  createAuthorizationUrl(proof: UpstreamProof, request: { redirectUri: string; state: string }): Promise<URL>;
+  createAuthorizationUrl(proof: UpstreamProof, request: UpstreamRequest): Promise<URL>;
   /** Throws `forbidden` for an answer that is not valid. */
   authenticate(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<AuthenticatedPerson>;
 }
@@ -79,7 +86,7 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
       nonce: randomText(world),
       freshSinceMs: isFresh ? world.nowMs() : undefined,
     }),
-    async createAuthorizationUrl(proof, { redirectUri, state }) {
+    async createAuthorizationUrl(proof, { redirectUri, state, maxAgeSeconds = Infinity }) {
       return buildAuthorizationUrl(await configure(), {
         redirect_uri: redirectUri,
         scope: config.scope,
@@ -88,7 +95,7 @@ export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider
         code_challenge: await calculatePKCECodeChallenge(proof.codeVerifier),
         code_challenge_method: 'S256',
         ...(proof.freshSinceMs === undefined
-          ? { max_age: String(MAX_AUTH_AGE_MS / 1000) }
+          ? { max_age: String(Math.min(maxAgeSeconds, MAX_AUTH_AGE_MS / 1000)) }
           : { max_age: '0', prompt: 'login' }),
       });
     },

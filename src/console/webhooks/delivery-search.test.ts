@@ -71,3 +71,16 @@ test('a search that stops before the end of the log does not say that nothing ma
   assert.match(cut.body, />Search older ones</);
   assert.match((await stage.client.get(cut.older ?? '')).body, /No delivery matches\./);
 });
+
+test('the number of a delivery finds it on the first page, however many newer ones there are', async (t) => {
+  const stage = await startHookPages(t);
+  const { log, hookId, add } = await openLog(stage);
+  const old = 1_000_000_000;
+  await fillTestLog(stage.service.store, { hookId, rows: 20_002, firstId: old });
+  const branch = await add(String(old));
+  const first = await readIds(stage.client, `${log}?q=${old}`);
+  assert.deepEqual(first.ids, [branch, old]);
+  assert.match(first.body, />Search older ones</);
+  const last = await readIds(stage.client, first.older ?? '');
+  assert.deepEqual([last.ids, last.older], [[], undefined]);
+});

@@ -11,19 +11,31 @@ export async function searchDeliveries(
   text: string,
   { per_page: size, ...values }: Values & { readonly per_page: number },
 ): Promise<DeliveryPage> {
-  const pages = await Promise.all(
-    listMeanings(text).map((meaning) => hook.listDeliveries({ ...meaning, ...values, per_page: size })),
-  );
-  return mergePages(pages, size);
+  const list = (meaning: Values) => hook.listDeliveries({ ...meaning, ...values, per_page: size });
+  const isFirstPage = !values.before;
+  const [numbered, ...pages] = await Promise.all([
+    isFirstPage && isDeliveryNumber(text) ? list({ id: text }) : undefined,
+    ...listMeanings(text).map(list),
+  ]);
+  return addNumbered(mergePages(pages, size), numbered?.deliveries ?? []);
 }
 
-/** A branch or a tag may consist of digits, as those of a release or a date do. */
+function isDeliveryNumber(text: string): boolean {
+  return DELIVERY_NUMBER.test(text) && Number.isSafeInteger(Number(text));
+}
+
+/** What the text can mean beside the number of a delivery. A branch or a tag may consist of digits, as those of a release or a date do. */
 function listMeanings(text: string): readonly Values[] {
   if (UUID.test(text)) return [{ uuid: text }];
   const asSubject = { subject: text };
-  if (!/^\d+$/.test(text)) return [asSubject];
-  if (!DELIVERY_NUMBER.test(text)) return [{ subject: `#${text}` }, asSubject];
-  return Number.isSafeInteger(Number(text)) ? [{ id: text }, asSubject] : [asSubject];
+  const isIssue = /^\d+$/.test(text) && !DELIVERY_NUMBER.test(text);
+  return isIssue ? [{ subject: `#${text}` }, asSubject] : [asSubject];
+}
+
+/** The delivery of that number is on the first page, however old it is: the other searches may stop at newer ones. */
+function addNumbered({ deliveries, nextBefore }: DeliveryPage, numbered: DeliveryPage['deliveries']): DeliveryPage {
+  const others = deliveries.filter(({ id }) => !numbered.some((one) => one.id === id));
+  return { deliveries: [...others, ...numbered].toSorted((a, b) => b.id - a.id), nextBefore };
 }
 
 /** Each page has all that match down to its `nextBefore`, so the merged page ends at the highest of them. */

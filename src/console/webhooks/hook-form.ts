@@ -88,7 +88,8 @@ export interface HookFormView {
 
 export function renderHookForm(texts: ConsoleTexts, view: HookFormView): Html {
   const t = texts.hooks;
-  const { repository, hookId, values, mistake } = view;
+  const { repository, hookId, values } = view;
+  const mistake = findShownMistake(view);
   const base = pathOfRepository(repository);
   const isNew = hookId === undefined;
   const back = isNew ? base : `${base}/${hookId}`;
@@ -109,6 +110,12 @@ ${renderGroup({ name: 'encryption_type', label: t.proof, mistake }, proofs)}
 ${values.key === undefined ? '' : renderField({ name: 'password', label: t.key, hint: t.keyHint, value: values.key, autocomplete: 'off', isOptional: true, mistake })}
 ${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices: view.profiles.map((name) => ({ value: name, label: nameProfile(name) })), value: values.profile, mistake })}
 <div class="row"><button>${isNew ? t.submit : texts.save}</button><a href="${back}">${texts.cancel}</a></div></form>`;
+}
+
+/** The stored key may forbid a change, and this form does not show it: such a mistake is in none of its fields. */
+function findShownMistake({ values, mistake }: HookFormView): Mistake | undefined {
+  if (mistake?.field !== 'password' || values.key !== undefined) return mistake;
+  return { message: mistake.message };
 }
 
 /** The code host of a profile, as the host writes its name. */

@@ -32,3 +32,12 @@ test('a refused form with an empty key shows the random one that it will have', 
   const { body } = await client.readRefusal(sent);
   assert.match(/name="password"[^>]* value="([^"]*)"/.exec(body)?.[1] ?? '', RANDOM_KEY);
 });
+
+test('an edit that the stored key forbids is refused with the name of the key, and the refusal has the focus', async (t) => {
+  const { client, receiver } = await startHookPages(t);
+  const path = await createHook(client, receiver.url, { password: ' k3y' });
+  const change = { url: receiver.url, push_events: '1', encryption_type: '0', profile: 'gitcode' };
+  const { body } = await client.readRefusal(client.submit(`${path}/change`, `${path}/change`, change));
+  assert.match(body, /<div class="notice bad" role="alert" tabindex="-1" autofocus>.*“Key” must not begin or end/);
+  assert.equal(body.match(/ autofocus/g)?.length, 1);
+});

@@ -55,8 +55,8 @@ export const MODEL_PHRASES_ZH: readonly Phrase[] = [
     '无法计算容量：这些上限最多在低于样本负载时成立（服务器“{1}”的在途请求几乎从未少于 {2} 个）；请在更低的速率下也进行观测。',
   ],
   [
-    'Cannot find the capacity: hardly any sample of the server "{}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too',
-    '无法计算容量：服务器“{1}”的样本几乎没有遇到其他请求（num_request_waiting + num_request_running 为 0）；请在更高的速率下也进行观测。',
+    'Cannot find the capacity: almost no request at the server "{}" found another one there (num_request_waiting + num_request_running is 0); observe the servers at higher rates too',
+    '无法计算容量：服务器“{1}”上几乎没有请求遇到其他请求（num_request_waiting + num_request_running 为 0）；请在更高的速率下也进行观测。',
   ],
   ['Cannot find the model "{}"', '没有模型“{1}”。'],
   ['Cannot find version {} of the model "{}"', '模型“{2}”没有版本 {1}。'],

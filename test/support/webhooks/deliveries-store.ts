@@ -69,21 +69,21 @@ const fillLogSql = statement(
   `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes,
      created_at_ms, attempted_at_ms)
    WITH RECURSIVE numbers (n) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
-   SELECT CAST($1 AS BIGINT), n, 'push', 'succeeded', 0, 1, 0, 0, 200, 7, 1, 1 FROM numbers`,
+   SELECT CAST($1 AS BIGINT), n + $3, 'push', 'succeeded', 0, 1, 0, 0, 200, 7, 1, 1 FROM numbers`,
 );
 const fillContentsSql = statement(
   'test-fill-contents',
   `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body)
-   SELECT id, hook_id, 1, '-', $2 FROM deliveries WHERE hook_id = $1 AND id <= $3`,
+   SELECT id, hook_id, 1, '-', $2 FROM deliveries WHERE hook_id = $1 AND id >= $3 AND id < $4`,
 );
 
-/** A log of accepted deliveries with the ids from 1. */
+/** A log of accepted deliveries with the ids from `firstId`. */
 export async function fillTestLog(
   store: Store,
-  { hookId, rows }: { readonly hookId: number; readonly rows: number },
+  { hookId, rows, firstId = 1 }: { readonly hookId: number; readonly rows: number; readonly firstId?: number },
 ): Promise<void> {
-  await store.write(fillLogSql, [hookId, rows]);
-  await store.write(fillContentsSql, [hookId, Buffer.from('{"a":1}'), rows]);
+  await store.write(fillLogSql, [hookId, rows, firstId - 1]);
+  await store.write(fillContentsSql, [hookId, Buffer.from('{"a":1}'), firstId, firstId + rows]);
 }
 
 /** Not stored yet. */
