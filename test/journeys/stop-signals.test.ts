@@ -79,6 +79,8 @@ interface Obstacle {
   readonly begin: string;
   /** Finds rows once the start waits. */
   readonly find: string;
+  /** Finds no rows soon after the end. */
+  readonly findLeft?: string;
 }
 
 const OBSTACLES: readonly Obstacle[] = [
@@ -88,6 +90,14 @@ const OBSTACLES: readonly Obstacle[] = [
     find: "SELECT 1 FROM pg_locks WHERE relation = 'hooks'::regclass AND NOT granted",
   },
   {
+    title: 'a table for which it waits for long',
+    begin: `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''60s''', current_database()); END $$;
+            COMMIT; BEGIN; LOCK TABLE hooks`,
+    find: "SELECT 1 FROM pg_locks WHERE relation = 'hooks'::regclass AND NOT granted",
+    findLeft:
+      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'trivet' AND datname = current_database() AND state = 'active'",
+  },
+  {
     title: 'a process that migrates',
     begin: `UPDATE leases SET owner = 'another', expires_at_ms = extract(epoch FROM clock_timestamp()) * 1000 + 60000
             WHERE name = 'migrations'`,
@@ -95,7 +105,7 @@ const OBSTACLES: readonly Obstacle[] = [
   },
 ];
 
-for (const { title, begin, find } of OBSTACLES)
+for (const { title, begin, find, findLeft } of OBSTACLES)
   test(`trivet serve ends with code 0 when SIGTERM comes while its start waits for ${title}`, {
     skip: findReasonToSkip('postgres'),
   }, async () => {
@@ -114,6 +124,7 @@ for (const { title, begin, find } of OBSTACLES)
     service.signalGroup('SIGTERM');
     assert.equal(await service.exited, 0, service.log());
     assert.equal(service.output(), '');
+    if (findLeft !== undefined) await waitUntil(async () => (await client.query(findLeft)).rows.length === 0);
     await client.query("ROLLBACK; UPDATE leases SET expires_at_ms = 0 WHERE owner = 'another'");
     await using next = launchTrivet(['serve'], { env });
     assert.ok(await next.waitForOutput(/Trivet is ready/), 'the lease of migrations is free');
