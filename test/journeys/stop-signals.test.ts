@@ -98,6 +98,11 @@ const OBSTACLES: readonly Obstacle[] = [
       "SELECT 1 FROM pg_stat_activity WHERE application_name = 'trivet' AND datname = current_database() AND state = 'active'",
   },
   {
+    title: 'the table of its first link',
+    begin: 'BEGIN; LOCK TABLE tickets',
+    find: "SELECT 1 FROM pg_locks WHERE relation = 'tickets'::regclass AND NOT granted",
+  },
+  {
     title: 'a process that migrates',
     begin: `UPDATE leases SET owner = 'another', expires_at_ms = extract(epoch FROM clock_timestamp()) * 1000 + 60000
             WHERE name = 'migrations'`,
@@ -121,6 +126,7 @@ for (const { title, begin, find, findLeft } of OBSTACLES)
     const env = { HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir, DATABASE_URL: databaseUrl };
     await using service = launchTrivet(['serve'], { env });
     await waitUntil(async () => (await client.query(find)).rows.length > 0);
+    assert.doesNotMatch(service.log(), /"started"/, 'nothing is served yet');
     service.signalGroup('SIGTERM');
     assert.equal(await service.exited, 0, service.log());
     assert.equal(service.output(), '');
