@@ -210,6 +210,21 @@ forEachEngine('a hook queue whose pause ends as it makes room is found after tho
   );
 });
 
+forEachEngine(
+  'a request to end a pause is kept while its hook is off, and ends when the hook queue makes room',
+  async (store) => {
+    await takeAllShards(store, OWNER, NOW);
+    await enqueue(store, 1);
+    await store.writeAll(healthStatements([{ hookId: 1, ...FINE, pause: pauseFor('no_connection') }]));
+    await store.writeAll([releaseHookQueueStatement(1, NOW), holdHookQueueStatement(1, NOW)]);
+    await store.writeAll([releaseHookQueueStatement(1, NOW)]);
+    assert.equal((await readDue(store))[0]?.pause_reason, PROBE_REQUESTED);
+    const room: HookQueueChange = { kind: 'make room', hookId: 1, ...LEASE };
+    await store.writeAll(hookQueueStatements([room], [], { ...BY_OWNER, nowMs: NOW + 1 }));
+    assert.equal((await readDue(store, NOW + 1))[0]?.pause_reason, null);
+  },
+);
+
 test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: HookQueueChange[] = [
     { kind: 'cancel', hookId: 9 },
