@@ -6,7 +6,7 @@ import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/s
 import { statement } from '../../../database/store.ts';
 import { ORIGIN_RECONNECTED, type PauseReason, PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
-import { listWaitingForOrigin, restart, restartWaiting, wakeForOrigin } from './delivery-restart-store.ts';
+import { restart, restartWaiting } from './delivery-restart-store.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -16,6 +16,7 @@ import {
 } from './delivery-store.ts';
 import { type HealthChange, type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
 import { recoverHookQueueStatement } from './manual-attempt-store.ts';
+import { listWaitingForOrigin, wakeForOrigin } from './origin-wake-store.ts';
 
 const LEASE = { shard: shardOf(ORIGIN), epoch: 1 };
 const FENCE = { ...LEASE, generation: 0 };
