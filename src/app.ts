@@ -85,15 +85,15 @@ export async function startApp(config: Config, given: Partial<Surroundings> = {}
   ];
   const listeners = [base.http, ...own.map(({ server }) => server), grpc];
   undo.defer(() => stopTogether(listeners, workers, config.server.stopTimeoutMs));
+  const setupLink = config.server.parts.includes('authorization') ? await createSetupLink() : undefined;
+  // From here on nothing is awaited: a service that has begun to serve is stopped in the order of a stop.
   surroundings.stopping.throwIfAborted();
   for (const worker of workers) worker.start();
   serveHttp(config, base, { areas, own });
   grpc.setServing(true);
-
   const { http, log, store } = base;
   const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;
   log.info({ http: http.url, grpc: grpcAddress, store: store.engine }, 'started');
-  const setupLink = config.server.parts.includes('authorization') ? await createSetupLink() : undefined;
   const running = undo.move();
   return {
     httpUrl: http.url,

@@ -7,7 +7,7 @@ import { type CountGarbage, createGarbageCounter, openCollector } from './memory
 import { waitForStopSignal } from './stop-signal.ts';
 import { realWorld } from './world.ts';
 
-/** How long a start that a signal ends may take to close what it has opened. A statement of a migration may wait 2 s for its table. */
+/** How long a start that a signal ends may take to close what it has opened. */
 const END_START_MS = 5000;
 
 /** Resolves once the program has stopped after SIGTERM or SIGINT. A signal more than a second later ends the process at once. */

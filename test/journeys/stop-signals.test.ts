@@ -79,6 +79,8 @@ interface Obstacle {
   readonly begin: string;
   /** Finds rows once the start waits. */
   readonly find: string;
+  /** Finds no rows soon after the end. */
+  readonly findLeft?: string;
 }
 
 const OBSTACLES: readonly Obstacle[] = [
@@ -88,6 +90,19 @@ const OBSTACLES: readonly Obstacle[] = [
     find: "SELECT 1 FROM pg_locks WHERE relation = 'hooks'::regclass AND NOT granted",
   },
   {
+    title: 'a table for which it waits for long',
+    begin: `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''60s''', current_database()); END $$;
+            COMMIT; BEGIN; LOCK TABLE hooks`,
+    find: "SELECT 1 FROM pg_locks WHERE relation = 'hooks'::regclass AND NOT granted",
+    findLeft:
+      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'trivet' AND datname = current_database() AND state = 'active'",
+  },
+  {
+    title: 'the table of its first link',
+    begin: 'BEGIN; LOCK TABLE tickets',
+    find: "SELECT 1 FROM pg_locks WHERE relation = 'tickets'::regclass AND NOT granted",
+  },
+  {
     title: 'a process that migrates',
     begin: `UPDATE leases SET owner = 'another', expires_at_ms = extract(epoch FROM clock_timestamp()) * 1000 + 60000
             WHERE name = 'migrations'`,
@@ -95,7 +110,7 @@ const OBSTACLES: readonly Obstacle[] = [
   },
 ];
 
-for (const { title, begin, find } of OBSTACLES)
+for (const { title, begin, find, findLeft } of OBSTACLES)
   test(`trivet serve ends with code 0 when SIGTERM comes while its start waits for ${title}`, {
     skip: findReasonToSkip('postgres'),
   }, async () => {
@@ -111,9 +126,11 @@ for (const { title, begin, find } of OBSTACLES)
     const env = { HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir, DATABASE_URL: databaseUrl };
     await using service = launchTrivet(['serve'], { env });
     await waitUntil(async () => (await client.query(find)).rows.length > 0);
+    assert.doesNotMatch(service.log(), /"started"/, 'nothing is served yet');
     service.signalGroup('SIGTERM');
     assert.equal(await service.exited, 0, service.log());
     assert.equal(service.output(), '');
+    if (findLeft !== undefined) await waitUntil(async () => (await client.query(findLeft)).rows.length === 0);
     await client.query("ROLLBACK; UPDATE leases SET expires_at_ms = 0 WHERE owner = 'another'");
     await using next = launchTrivet(['serve'], { env });
     assert.ok(await next.waitForOutput(/Trivet is ready/), 'the lease of migrations is free');

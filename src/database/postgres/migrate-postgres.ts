@@ -15,13 +15,14 @@ import {
 } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';
 import type { Migration } from '../store.ts';
+import { runUnlessStopped } from './cancel-on-stop.ts';
 
 export interface PostgresMigrationOptions {
   readonly pool: pg.Pool;
   readonly migrations: readonly Migration[];
   readonly world: World;
   readonly log: Log;
-  /** Ends the wait for another process or a table: no further statement begins. */
+  /** Ends the wait for another process, and cancels the statement that runs. */
   readonly stopping?: AbortSignal | undefined;
 }
 
@@ -35,8 +36,8 @@ const LOCK_WAIT_MS = 500;
  * the wait.
  */
 const TABLE_LOCK_EXTRA_MS = 1000;
-const LIMIT_LOCK_WAIT_SQL = `SELECT set_config('lock_timeout', (setting::integer + ${TABLE_LOCK_EXTRA_MS})::text, true)
-   FROM pg_settings WHERE name = 'deadlock_timeout'`;
+const LIMIT_LOCK_WAIT_SQL = `SELECT set_config('lock_timeout', (setting::integer + ${TABLE_LOCK_EXTRA_MS})::text, true),
+   pg_backend_pid() AS pid FROM pg_settings WHERE name = 'deadlock_timeout'`;
 /** The pause before the next try, in which waiting queries can use the table. Below the time after which the server ends an idle transaction. */
 const TABLE_LOCK_PAUSE_MS = 3000;
 
@@ -182,16 +183,14 @@ async function applyOne(
 async function changeSchema(
   client: pg.PoolClient,
   { id, name, statements }: Migration,
-  { world, log, stopping }: PostgresMigrationOptions,
+  { pool, world, log, stopping }: PostgresMigrationOptions,
 ): Promise<void> {
-  await client.query(LIMIT_LOCK_WAIT_SQL);
+  const { rows } = await client.query<{ pid: number }>(LIMIT_LOCK_WAIT_SQL);
+  const cancellation = { pool, stopping, pid: rows[0]!.pid };
   await client.query('SAVEPOINT unchanged');
   for (let tries = 1; ; tries += 1)
     try {
-      for (const text of statements) {
-        stopping?.throwIfAborted();
-        await client.query(renderDdl('postgres', text));
-      }
+      for (const text of statements) await runUnlessStopped(client, renderDdl('postgres', text), cancellation);
       return;
     } catch (error) {
       if (!isLockNotAvailable(error)) throw error;

@@ -97,6 +97,18 @@ export async function endReservation(store: Store, key: DeliveryKey, nowMs: numb
   ]);
 }
 
+// Of a time that has passed too: the workers do not send it while its hook is disabled.
+const expireAtDisabledSql: Statement<{ id: number }> = statement(
+  'delivery-expire-at-disabled',
+  `UPDATE deliveries SET state = 'expired' WHERE hook_id = $1 AND id = $2 AND ${isReserved('0')}
+     AND (SELECT COUNT(*) FROM hooks h WHERE h.id = $1 AND h.disabled_at_ms IS NOT NULL) > 0 RETURNING id`,
+);
+
+/** Ends a reserved delivery without an attempt, unless its hook is enabled. Returns whether it did. */
+export async function expireAtDisabled(store: Store, key: DeliveryKey): Promise<boolean> {
+  return (await store.write(expireAtDisabledSql, key)).length > 0;
+}
+
 async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] = []): Promise<RestartOutcome> {
   if (rows.length > 0) return 'restarted';
   return (await store.read(stillThereSql, key)).length > 0 ? 'requested' : 'absent';
@@ -219,35 +231,6 @@ async function restartWindow(
     count += rows.length;
     fromId = Math.max(found.id, ...rows.map((row) => row.id as number)) + 1;
   }
-}
-
-const waitsForOrigin = `origin = $1 AND parked = 1 AND pause_reason = 'no_connection'
-  AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
-const waitingForOriginSql = statement<{ hook_id: number }>(
-  'endpoints-waiting-for-origin',
-  `SELECT hook_id FROM endpoint_queue WHERE ${waitsForOrigin} ORDER BY hook_id`,
-);
-const wakeOfOriginSql: Statement = statement(
-  'endpoint-wake-of-origin',
-  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $3, version = version + 1 WHERE hook_id = $2 AND ${waitsForOrigin}`,
-);
-
-/** The hooks whose queues are paused only because their origin refused connections, in ascending order. */
-export async function listWaitingForOrigin(store: Store, origin: string): Promise<number[]> {
-  return (await store.read(waitingForOriginSql, [origin])).map((row) => row.hook_id);
-}
-
-/**
- * Makes these hook queues due, if they still are paused only because their origin refused connections. Row by row in ascending
- * order, since one statement would lock the rows in an undefined order.
- */
-export async function wakeForOrigin(
-  store: Store,
-  { origin, hookIds }: { readonly origin: string; readonly hookIds: readonly number[] },
-  nowMs: number,
-): Promise<void> {
-  if (hookIds.length === 0) return;
-  await store.writeAll(hookIds.map((hookId) => ({ statement: wakeOfOriginSql, parameters: [origin, hookId, nowMs] })));
 }
 
 // A delivery that ended without a response cannot have got that of another request. The event of a test never happened, so a test is

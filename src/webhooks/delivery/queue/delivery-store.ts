@@ -28,7 +28,7 @@ export const isStillPending = (deliveries: string): string =>
 export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
 /** The reason in the row after a person has ended the pause. It tells the worker to end the pause of the origin too. */
-export const REASON_OF_ENDED_PAUSE = `CASE WHEN pause_reason = 'no_connection' THEN '${PROBE_REQUESTED}'
+export const REASON_OF_ENDED_PAUSE = `CASE WHEN pause_reason IN ('no_connection', '${PROBE_REQUESTED}') THEN '${PROBE_REQUESTED}'
        WHEN parked = 0 THEN pause_reason END`;
 
 /** The generation of a hook's queue; 0 while the queue has no row. */

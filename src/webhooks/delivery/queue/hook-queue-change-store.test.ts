@@ -6,7 +6,7 @@ import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/s
 import { statement } from '../../../database/store.ts';
 import { ORIGIN_RECONNECTED, type PauseReason, PROBE_REQUESTED } from '../schedule/pause-reason.ts';
 import { attemptResultStatements } from './attempt-result-store.ts';
-import { listWaitingForOrigin, restart, restartWaiting, wakeForOrigin } from './delivery-restart-store.ts';
+import { restart, restartWaiting } from './delivery-restart-store.ts';
 import {
   cancelHookQueueStatement,
   holdHookQueueStatement,
@@ -16,6 +16,7 @@ import {
 } from './delivery-store.ts';
 import { type HealthChange, type HookQueueChange, hookQueueStatements } from './hook-queue-change-store.ts';
 import { recoverHookQueueStatement } from './manual-attempt-store.ts';
+import { listWaitingForOrigin, wakeForOrigin } from './origin-wake-store.ts';
 
 const LEASE = { shard: shardOf(ORIGIN), epoch: 1 };
 const FENCE = { ...LEASE, generation: 0 };
@@ -209,6 +210,21 @@ forEachEngine('a hook queue whose pause ends as it makes room is found after tho
     ],
   );
 });
+
+forEachEngine(
+  'a request to end a pause is kept while its hook is off, and ends when the hook queue makes room',
+  async (store) => {
+    await takeAllShards(store, OWNER, NOW);
+    await enqueue(store, 1);
+    await store.writeAll(healthStatements([{ hookId: 1, ...FINE, pause: pauseFor('no_connection') }]));
+    await store.writeAll([releaseHookQueueStatement(1, NOW), holdHookQueueStatement(1, NOW)]);
+    await store.writeAll([releaseHookQueueStatement(1, NOW)]);
+    assert.equal((await readDue(store))[0]?.pause_reason, PROBE_REQUESTED);
+    const room: HookQueueChange = { kind: 'make room', hookId: 1, ...LEASE };
+    await store.writeAll(hookQueueStatements([room], [], { ...BY_OWNER, nowMs: NOW + 1 }));
+    assert.equal((await readDue(store, NOW + 1))[0]?.pause_reason, null);
+  },
+);
 
 test('hookQueueStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: HookQueueChange[] = [

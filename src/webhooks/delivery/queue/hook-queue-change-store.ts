@@ -114,10 +114,11 @@ function moveFoundStatement(
   return { statement: moveFoundSql, parameters: [hookId, origin, shardOf(origin), shard, epoch, workerId, shard] };
 }
 
-// Scans find rows in the order in which they became due. A later due time stays, such as the end of a pause.
+// Scans find rows in the order in which they became due. A later due time stays, such as the end of a pause. The reason says at most
+// that a pause of the origin has ended, which this worker has followed; left in the row, it would end a later pause of the origin.
 const makeRoomSql: Statement = statement(
   'endpoint-make-room',
-  `UPDATE endpoint_queue SET next_at_ms = $2
+  `UPDATE endpoint_queue SET next_at_ms = $2, pause_reason = NULL
    WHERE hook_id = $1 AND parked = 0 AND next_at_ms < $2 AND ${holdsLease('$3', '$4', '$5')} AND endpoint_queue.shard = $6`,
 );
 

@@ -269,6 +269,29 @@ for (const [title, request] of requests)
   });
 
 for (const [title, request] of requests)
+  forEachEngine(
+    `a ${title} of a test event at a disabled webhook is not sent later when no time is left`,
+    async (store) => {
+      await using receiver = await startReceiver();
+      const { url } = receiver;
+      await insertTestHook(store, { id: 1, url });
+      await insertTestEvent(store, 1, 'test');
+      await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+      let lateMs = 0;
+      const world = { ...realWorld, nowMs: () => realWorld.nowMs() + lateMs };
+      const makeIds: Store['makeIds'] = async (count) => {
+        lateMs += 45_000;
+        return await store.makeIds(count);
+      };
+      await using worker = createTestWorker({ ...store, makeIds }, undefined, world);
+      const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: world.nowMs() + 30_000 });
+      assert.equal(await request(worker, id, world.nowMs()), undefined);
+      assert.equal((await readDelivery(store, id)).state, 'expired');
+      assert.equal(receiver.received.length, 0);
+    },
+  );
+
+for (const [title, request] of requests)
   forEachEngine(`a stop does not wait for a database that is away to store a ${title}`, async (store) => {
     await using receiver = await startReceiver();
     const { url } = receiver;

@@ -12,8 +12,14 @@ import type { World } from '../../../world.ts';
 import type { HookQueueTable } from '../hook-queues/hook-queue-table.ts';
 import { recordManualOutcome } from '../hook-queues/outcome-effects.ts';
 import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
-import { readContents } from '../queue/delivery-queue-store.ts';
-import { endReservation, reserveTest, restart, restartReserved } from '../queue/delivery-restart-store.ts';
+import { type ContentRow, readContents } from '../queue/delivery-queue-store.ts';
+import {
+  endReservation,
+  expireAtDisabled,
+  reserveTest,
+  restart,
+  restartReserved,
+} from '../queue/delivery-restart-store.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import type { SendReport } from '../send/send-report.ts';
 import { type Attempt, type MakeAttempt, planAttemptResult } from './attempt.ts';
@@ -149,19 +155,19 @@ async function attempt(
   const isHeld = content.disabled_at_ms !== null && content.is_test === 0;
   const [attemptId = 0] = await store.makeIds(1);
   const leftMs = Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs());
-  if (isHeld || leftMs < LEAST_TIME_MS) return await giveBack(dependencies, hookId, id);
+  if (isHeld || leftMs < LEAST_TIME_MS) return await leaveOut(dependencies, content);
   const made = await dependencies.makeAttempt(content, { deadlineMs: leftMs });
   const result = planAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
   writer.add(describeResults(dependencies.table, made, result));
   return made.report;
 }
 
-/** Ends the reservation: the workers send the delivery now, or when its hook is enabled. */
-async function giveBack(
+/** The workers send the delivery now, or when its hook is enabled. A test is not sent then: its person would not expect it any more. */
+async function leaveOut(
   { store, world, scan }: ManualAttemptsDependencies,
-  hookId: number,
-  id: number,
+  { hook_id: hookId, id, is_test: isTest }: ContentRow,
 ): Promise<undefined> {
+  if (isTest === 1 && (await expireAtDisabled(store, [hookId, id]))) return;
   await endReservation(store, [hookId, id], world.nowMs());
   scan.request();
 }

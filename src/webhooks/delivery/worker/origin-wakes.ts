@@ -4,7 +4,7 @@
  * leaves paused become due when their pauses end.
  */
 import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
-import { listWaitingForOrigin, wakeForOrigin } from '../queue/delivery-restart-store.ts';
+import { listWaitingForOrigin, wakeForOrigin } from '../queue/origin-wake-store.ts';
 import type { DueScan } from './due-scan.ts';
 import { type StoreDependencies, storeUntilDone } from './store-until-done.ts';
 
