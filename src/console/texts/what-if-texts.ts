@@ -1,7 +1,7 @@
 /** Lists the English texts of the what-if and capacity pages. */
 import { plural } from '../../language/plural.ts';
 
-/** Features of the trees that are no inputs. */
+/** Features of the trees that are not inputs. */
 const PARTS: Readonly<Record<string, string>> = {
   effective_tokens: 'Uncached prompt tokens',
   tokens_ahead: 'Uncached prompt tokens and tokens in flight',
@@ -23,7 +23,7 @@ export const whatIfTexts = {
   title: 'What if',
   link: 'What if: predict for a request and a load',
   lead: 'The times that are predicted for a request on a server with this load, by the model that this process serves now. Nothing is recorded. An empty number is 0.',
-  /** Says what a field means, as the schema of the inputs does. */
+  /** The meaning of a field, as the schema of the inputs describes it. */
   meaning: (_name: string, english: string) => english,
   /** Terms of the physics and features of the trees, as the model names them. */
   partName: (name: string) => PARTS[name] ?? name,

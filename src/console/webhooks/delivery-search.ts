@@ -2,10 +2,10 @@
 import type { DeliveryPage, OpenHook, Values } from './hook-views.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Issues have smaller numbers. */
+/** Delivery numbers have 10 to 16 digits; the numbers of issues are smaller. */
 const DELIVERY_NUMBER = /^\d{10,16}$/;
 
-/** The newest deliveries that match one of the meanings of the text, and the other parameters. */
+/** Returns the newest deliveries that match the other parameters and one of the meanings of the text. */
 export async function searchDeliveries(
   hook: Pick<OpenHook, 'listDeliveries'>,
   text: string,
@@ -17,7 +17,7 @@ export async function searchDeliveries(
   return mergePages(pages, size);
 }
 
-/** A branch or a tag may consist of digits, as those of a release or a date do. */
+/** A branch or a tag may consist of digits, such as a release or a date. */
 function listMeanings(text: string): readonly Values[] {
   if (UUID.test(text)) return [{ uuid: text }];
   const asSubject = { subject: text };
@@ -26,7 +26,7 @@ function listMeanings(text: string): readonly Values[] {
   return Number.isSafeInteger(Number(text)) ? [{ id: text }, asSubject] : [asSubject];
 }
 
-/** Each page has all that match down to its `nextBefore`, so the merged page ends at the highest of them. */
+/** Each page has all matches down to its `nextBefore`, so the merged page is complete down to the highest `nextBefore`. */
 function mergePages(pages: readonly DeliveryPage[], size: number): DeliveryPage {
   const ends = pages.flatMap(({ nextBefore }) => nextBefore ?? []);
   const endId = ends.length === 0 ? undefined : Math.max(...ends);
