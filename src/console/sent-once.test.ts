@@ -43,7 +43,7 @@ test('what is deleted, disabled or enabled twice leads to the list, and not to a
   for (const name of ['make-admin', 'unmake-admin', 'disable', 'enable']) await change(name);
 });
 
-/** Counts the forms that the script of the page lets through. The server never answers them. */
+/** Stops every form, and records whether the script of the page would have sent it. */
 const KEEP_FORMS = `window.sent = [];
   addEventListener('submit', (event) => {
     window.sent.push(!event.defaultPrevented);
