@@ -53,7 +53,7 @@ function drip(name: string, count: number, first: string | Buffer, port: (target
   );
 }
 
-/** In the end one call watches health, after tables have grown for a thousand. */
+/** Opens 1,000 health watches and cancels 999, so that one remains in tables that have grown for a thousand. */
 async function endMostCalls(client: FlowClient): Promise<void> {
   const ids = Array.from({ length: 1000 }, (_, index) => 2 * index + 1);
   client.send(...ids.flatMap((id) => [open(id, WATCH), frame(DATA, 1, id, frameMessage(Buffer.alloc(0)))]));

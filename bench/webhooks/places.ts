@@ -1,4 +1,4 @@
-/** Where an engine keeps its queue: a data folder, a PostgreSQL or a Redis of its own, with the system's packages. */
+/** The store of an engine's queue: a data folder, or a new PostgreSQL or Redis from the system's packages. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
