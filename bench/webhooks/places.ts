@@ -40,7 +40,7 @@ export async function openPlace(title: EngineTitle): Promise<Place> {
 
 async function openRedis(title: EngineTitle, dataDir: string, removeDir: () => void): Promise<Place> {
   const redisPort = await findFreePort();
-  // The advice of BullMQ: faster than `always`, and up to a second of jobs is not on the disk.
+  // As BullMQ advises: faster than `always`, but up to a second of jobs is not on the disk.
   const flags = { '--port': redisPort, '--dir': dataDir, '--appendonly': 'yes', '--appendfsync': 'everysec' };
   const redis = spawn('redis-server', Object.entries(flags).flat().map(String), { stdio: 'ignore' });
   const stop = () => {

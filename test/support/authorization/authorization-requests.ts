@@ -1,4 +1,4 @@
-/** Authorization requests to make, and what an endpoint may answer to them. */
+/** Authorization requests, and the answers that an endpoint may give to them. */
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import {
@@ -23,7 +23,7 @@ export function without(fields: Fields, ...names: string[]): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
 }
 
-/** Shown to a person, sent nowhere. */
+/** The refusal is shown to the person, not sent to a client. */
 export function assertShown(answer: Answer, status = 400): void {
   assert.equal(answer.status, status, answer.headers.get('location') ?? answer.text);
   assert.equal(answer.headers.get('location'), null);
@@ -39,7 +39,7 @@ export function assertRedirectedError({ server }: Bench, answer: Answer, error: 
   );
 }
 
-/** What the browser keeps that was sent to sign in. */
+/** Returns the cookie by which the page knows a browser that it sent to sign in again. */
 export function readAgainCookie(answer: Answer): string {
   const lines = answer.headers.getSetCookie();
   return lines.find((line) => line.startsWith('trivet_again='))?.split(';')[0] ?? '';

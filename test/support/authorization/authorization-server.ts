@@ -1,4 +1,4 @@
-/** The authorization area behind a real socket, on a given store, with a clock that a test moves. */
+/** Starts the authorization area on a real socket and a given store, with a clock that the test moves. */
 
 import { createSession } from '../../../src/authorization/accounts/session-store.ts';
 import { createUser, type User } from '../../../src/authorization/accounts/user-store.ts';
@@ -24,22 +24,22 @@ export interface AuthorizationServer {
   readonly lines: readonly string[];
   /** Lets time pass. */
   advance(ms: number): void;
-  /** Puts the machine's clock forward or back, while no time passes. */
+  /** Moves the machine's clock forward or back, while no time passes. */
   stepClock(ms: number): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What the functions below need: of a server in this process, or of the real program on the same store. */
+/** What the functions below need of a server in this process, or of the real program on the same store. */
 export type AuthorizationEndpoint = Pick<AuthorizationServer, 'url' | 'store' | 'world'>;
 
 export interface ServerOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Shares a clock between servers that play two processes. */
   readonly clock?: { offsetMs: number; stepMs: number };
-  /** The name both of two processes go by; this server's own address unless given. */
+  /** The issuer that two processes share; by default the address of this server. */
   readonly issuer?: string;
   readonly log?: Log;
-  /** Time passes by `advance` only, however slow the machine is. */
+  /** Time passes only by `advance`, however slow the machine is. */
   readonly isStill?: boolean;
 }
 
@@ -70,7 +70,7 @@ export async function startAuthorizationServer(
     metrics,
     world,
     maxBodyBytes: 1_048_576,
-    // So that a test can come from any address: `X-Forwarded-For`.
+    // A test can call from any address by `X-Forwarded-For`.
     trustedProxies: ['127.0.0.1'],
     checkReady: async () => {},
   });
@@ -146,7 +146,7 @@ export async function registerApplication(
   };
 }
 
-/** What a browser or a client gets: never followed, so that a redirect is an answer. */
+/** The answer that a browser or a client gets; redirects are not followed. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -217,7 +217,7 @@ export function readRedirect(answer: Answer): URLSearchParams {
   return new URL(answer.headers.get('location') ?? 'http://none.invalid').searchParams;
 }
 
-/** All the way to a code: asks, allows when asked to, and takes the code from the redirect. */
+/** Gets a code: sends the authorization request, allows it if asked, and takes the code from the redirect. */
 export async function obtainCode(
   server: AuthorizationEndpoint,
   { cookie }: SignedIn,

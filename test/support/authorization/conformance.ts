@@ -1,4 +1,4 @@
-/** Cases of the protocol against one server and one database each engine: a case brings its own people and applications. */
+/** Runs cases of the protocol on one server and one database per engine; each case creates its own people and applications. */
 
 import { type EngineContext, forEachEngine } from '../store/engines.ts';
 import {
@@ -35,20 +35,20 @@ export function checkConformance(title: string, cases: readonly Case[], options:
   });
 }
 
-/** A fresh person and a fresh confidential application, which no other case knows. */
+/** Creates a person and a confidential application that no other case uses. */
 export async function prepareParties({ server }: Pick<Bench, 'server'>) {
   const person = await createPerson(server);
   const application = await registerApplication(server);
   return { ...application, person, credentials: basic(application.clientId, application.clientSecret) };
 }
 
-/** And tokens of the one for the other. */
+/** Also creates tokens of the person for the application. */
 export async function prepareTokens(bench: Pick<Bench, 'server'>, scope = 'all_user all_hook') {
   const parties = await prepareParties(bench);
   return { ...parties, tokens: await obtainTokens(bench.server, parties.person, parties, scope) };
 }
 
-/** And a code of the one for the other, with what an exchange of it sends. */
+/** Also creates a code of the person for the application, with the parameters of its exchange. */
 export async function prepareExchange(bench: Bench, scope = 'all_user') {
   const { server } = bench;
   const parties = await prepareParties(bench);

@@ -1,4 +1,4 @@
-/** One person with one credential of each kind, made on the real pages and endpoints: what an event may end. */
+/** Creates a person with one credential of each kind on the real pages and endpoints, to test which ones an event ends. */
 import assert from 'node:assert/strict';
 import { createSession } from '../../../src/authorization/accounts/session-store.ts';
 import { createUser, findUserById, type User } from '../../../src/authorization/accounts/user-store.ts';
@@ -46,7 +46,7 @@ export interface CredentialScene {
   /** Another browser of the person, from which the pages are used. */
   readonly browser: FormClient;
   readonly clientId: string;
-  /** Tries the credential once, and says whether it was taken. */
+  /** Tries the credential once, and returns whether it was accepted. */
   readonly attempts: Readonly<Record<Kind, () => Promise<boolean>>>;
 }
 

@@ -17,9 +17,9 @@ export interface OAuthJourney {
   readonly program: Program;
   readonly callback: Callback;
   readonly page: Page;
-  /** `trivet app create` with these options; it calls back at `callback` unless they say where. */
+  /** Runs `trivet app create` with these options; by default the redirect address is that of `callback`. */
   register(...options: string[]): Promise<ClientCredentials>;
-  /** Acts as the person: signs in when asked, presses Allow when asked, and ends where the client waits. */
+  /** Acts as the person: signs in and presses Allow when asked, until the browser reaches the client. */
   approve(url: string): Promise<void>;
   approveAndReturn(url: string): Promise<URL>;
   [Symbol.asyncDispose](): Promise<void>;
