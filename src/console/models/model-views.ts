@@ -1,6 +1,6 @@
 /** Declares what the pages of models read and may change. */
 
-/** The values that the pages about models need. The names of percentages and milliseconds say so; all other numbers are counts. */
+/** The values that the pages about models need. Names of percentages and milliseconds have their unit; all other numbers are counts. */
 import type { AccuracyCharts, Scores } from './accuracy-views.ts';
 import type { CapacityView } from './capacity-views.ts';
 import type { EffectsView } from './effect-views.ts';
