@@ -49,6 +49,6 @@ export const frameTexts = {
       busy: 'The service is busy. Try again in a few seconds.',
       failed: 'The service failed. Try again, or tell its administrator when this happened.',
     },
-    refusalGone: 'What was wrong with this form is not shown any more. Go back to the form and send it again.',
+    refusalGone: 'The error of this form can no longer be shown. Go back to the form and send it again.',
   },
 } as const;
