@@ -143,7 +143,7 @@ export const accountMessages = {
     descriptionHint: 'Optional, shown on the consent page.',
     redirectUris: 'Redirect addresses',
     redirectUrisHint:
-      'One per line, as https://app.example.com/callback, letter for letter as your application sends them. http is for loopback alone, as http://127.0.0.1:9000/callback; there any port fits.',
+      'One per line, as https://app.example.com/callback, letter for letter as your application sends them. http is allowed for loopback only, as http://127.0.0.1:9000/callback; there any port is accepted.',
     kind: 'Kind',
     confidential: 'Runs on a server',
     confidentialHint: 'It can keep a secret.',
@@ -203,7 +203,7 @@ export const accountMessages = {
     scopes: 'Scopes',
     repositories: 'Only for these repositories (optional)',
     repositoriesHint:
-      'OWNER/NAME, with spaces between. The token then reaches nothing else, and has scopes of repositories alone: all_projects, all_pr, all_issue, all_note, all_hook, all_repository, events:write.',
+      'OWNER/NAME, with spaces between. The token then reaches nothing else, and can have only scopes of repositories: all_projects, all_pr, all_issue, all_note, all_hook, all_repository, events:write.',
     submit: 'Create token',
     once: 'Your new token. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     unknownRepositories: (names: readonly string[]) =>
@@ -234,13 +234,13 @@ export const accountMessages = {
       `No event fits among the ${formatCount(count)} that were searched. Older ones were not searched yet.`,
     searchOlder: 'Search older ones',
     account: 'Login of the account',
-    by: 'Login of who did it',
+    by: 'Login of the person who did it',
     doneBy: (login: string) => `by ${login}`,
     everything: 'Everything',
     repository: 'Repository (owner/name)',
     hook: 'Number of the webhook',
     since: (zone: string) => `Since (${zone})`,
     until: (zone: string) => `Until (${zone})`,
-    wrongFilter: 'The filter has a kind, a time or a number of a webhook that cannot be.',
+    wrongFilter: 'The filter has an invalid kind, time or webhook number.',
   },
 } as const;

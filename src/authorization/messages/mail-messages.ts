@@ -20,7 +20,7 @@ export const mailMessages = {
     subject: `You are invited to ${service}`,
     paragraphs: [
       `Hello ${name},`,
-      `an administrator made an account for you at ${service}. Your login is ${login}.`,
+      `an administrator created an account for you at ${service}. Your login is ${login}.`,
       'Choose a password to use it. The link works once, for 7 days.',
     ],
     link: { label: 'Choose your password', url },
@@ -30,7 +30,7 @@ export const mailMessages = {
     subject: 'Choose a new password',
     paragraphs: [
       `Hello ${name},`,
-      `a new password was asked for, for your account ${login} at ${service}.`,
+      `someone requested a new password for your account ${login} at ${service}.`,
       'If it was you, open this link. It works once, for one hour. If it was not you, there is nothing to do: your password stays as it is.',
     ],
     link: { label: 'Choose a new password', url },

@@ -9,9 +9,9 @@ export const peopleMessages = {
     lead: 'Enter your login or your email address. You get a mail with a link to choose a new password.',
     who: 'Login or email address',
     submit: 'Send the link',
-    sentTitle: 'Look into your mail',
+    sentTitle: 'Check your mail',
     sent: 'If there is such an account with a verified email address, a mail is on its way. Its link works once, for one hour.',
-    notArrived: 'Nothing came? Look into the spam folder, or ask an administrator for a link.',
+    notArrived: 'No mail? Check the spam folder, or ask an administrator for a link.',
     off: 'This service sends no mail. Ask an administrator for a link to choose a new password.',
   },
   choose: {
