@@ -1,4 +1,4 @@
-/** Writes the pages `docs/how-it-works/files/*.md`: every file of `src/` and `clients/` with its first sentence, one page for each area. */
+/** Writes the pages `docs/how-it-works/files/*.md`: every source file of `src/` and `clients/` but tests with its first sentence, one page for each area. */
 import { listClientFiles, listSourceFiles, type SourceFile } from './list-source-files.ts';
 
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'] as const;

@@ -133,7 +133,7 @@ const WITHOUT_PHRASE: readonly [start: string, reason: string][] = [
   ['Cannot find the capacity: there are {}', 'its rule'],
   ['Cannot use this url: it {}', 'its rule'],
   ['Cannot create the token: {} {}', 'its rule'],
-  ['Cannot take the password: {}', 'its rule'],
+  ['Cannot use the password: {}', 'its rule'],
   ['Cannot save the application: {} {}', 'its rule'],
   ['Cannot register the redirect URI: it must {}', 'its rule'],
   ['{} must be {}', 'its rule'],

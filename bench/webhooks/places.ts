@@ -1,5 +1,6 @@
 /** The store of an engine's queue: a data folder, or a new PostgreSQL or Redis from the system's packages. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -43,6 +44,9 @@ async function openRedis(title: EngineTitle, dataDir: string, removeDir: () => v
   // As BullMQ advises: faster than `always`, but up to a second of jobs is not on the disk.
   const flags = { '--port': redisPort, '--dir': dataDir, '--appendonly': 'yes', '--appendfsync': 'everysec' };
   const redis = spawn('redis-server', Object.entries(flags).flat().map(String), { stdio: 'ignore' });
+  await once(redis, 'spawn').catch((cause: unknown) => {
+    throw new Error('BullMQ needs a Redis: install redis-server, or leave bullmq out of --only', { cause });
+  });
   const stop = () => {
     redis.kill('SIGKILL');
     removeDir();

@@ -21,7 +21,7 @@ const { values } = parseArgs({
 // Only gRPC needs packages.
 const client =
   values.grpc === undefined ? connectHttp(values.http) : (await import('./grpc-client.ts')).connectGrpc(values.grpc);
-// Patient, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
+// A long deadline, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
 const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 1000 });
 
 const requestsByServer: Record<string, number> = {};
@@ -32,7 +32,7 @@ for (let index = 0; index < Number(values.requests); index++) {
   const version = choice.modelVersion || 'fallback';
   requestsByServer[choice.address] = (requestsByServer[choice.address] ?? 0) + 1;
   requestsByVersion[version] = (requestsByVersion[version] ?? 0) + 1;
-  // Here a gateway sends the request and measures these two times.
+  // A gateway sends the request here, and measures these two times.
   const perToken = POOL[choice.address]!;
   choice.firstToken((promptTokens * perToken) / 50);
   choice.finished((OUTPUT_TOKENS - 1) * perToken, OUTPUT_TOKENS);

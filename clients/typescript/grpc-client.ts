@@ -16,11 +16,11 @@ import { createReporter, type Failure, type Taken } from './reporter.ts';
 const PROTO = fileURLToPath(new URL('../../proto', import.meta.url));
 const REPORT_WITHIN_MS = 5000;
 const CHANNEL_OPTIONS = {
-  // A connection that fell silent is replaced within 15 s. TCP alone may take a quarter of an hour to find out.
+  // A dead connection is replaced within 15 s. TCP alone may take a quarter of an hour to detect it.
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5000,
   'grpc.keepalive_permit_without_calls': 1,
-  // A service that comes back is found within about a second. grpc-js alone waits up to two minutes between its attempts.
+  // A service that is available again is reached within about a second. grpc-js alone waits up to two minutes between attempts.
   'grpc.max_reconnect_backoff_ms': 1000,
 };
 const TOO_LARGE_FOR_TRIVET = /it must be at most \d+ bytes/;
@@ -38,7 +38,7 @@ interface Encoder {
   requestSerialize(request: object): Buffer;
 }
 
-/** A method of a client that grpc-js made. */
+/** A method of a client that grpc-js created. */
 type Send = (
   request: object,
   metadata: Metadata,
@@ -61,7 +61,7 @@ export function connectGrpc(address: string, options: GrpcOptions = {}): Client 
   const encoder = observation.reportBatch as unknown as Encoder;
   const encode = (event: Event) => {
     const message = toMessage(event);
-    // Throws at what cannot be encoded, which would fail its whole batch.
+    // Throws for an event that cannot be encoded, since it would fail its whole batch.
     encoder.requestSerialize({ events: [message] });
     return message;
   };
@@ -94,7 +94,7 @@ function createServices(address: string, credentials: ChannelCredentials): Servi
   };
 }
 
-/** The event, with its time as proto-loader takes it. */
+/** Returns the event with its time in the form that proto-loader takes. */
 function toMessage(event: Event): object {
   return Object.fromEntries(
     Object.entries(event).map(([kind, value]) => {
@@ -108,15 +108,15 @@ function describeFailure(error: unknown): Failure {
   const { code, details = '', metadata } = error as Partial<ServiceError>;
   const pushbackMs = Number(metadata?.get('grpc-retry-pushback-ms')[0]);
   return {
-    // UNIMPLEMENTED is not final: grpc-js makes it of the 404 of a proxy without a route.
+    // UNIMPLEMENTED is not final, because grpc-js returns it for the 404 of a proxy without a route.
     isFinal: code === status.INVALID_ARGUMENT || isTooLarge(code, details),
     retryAfterMs: Number.isFinite(pushbackMs) ? pushbackMs : 0,
   };
 }
 
 /**
- * The codes alone do not tell: RESOURCE_EXHAUSTED is also what limits of rate answer, and what grpc-js makes of a page of a proxy.
- * gRPC has no code for the 413 of a proxy.
+ * Checks the text too: rate limits also answer with RESOURCE_EXHAUSTED, and grpc-js returns it for a page of a proxy. gRPC has no
+ * code for the 413 of a proxy.
  */
 function isTooLarge(code: number | undefined, details: string): boolean {
   if (code === status.RESOURCE_EXHAUSTED) return TOO_LARGE_FOR_TRIVET.test(details);

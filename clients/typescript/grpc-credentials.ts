@@ -1,23 +1,23 @@
-/** Chooses between TLS and a connection in clear, and sends no token where others can read it. */
+/** Chooses between TLS and a plaintext connection, and sends no token where others can read it. */
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 
 export interface Tls {
-  /** Certificates of the authorities to trust, in PEM; those of Node unless given. */
+  /** Certificates of the trusted authorities, in PEM; by default those of Node. */
   readonly ca?: Buffer;
-  /** The certificate that the service asks of its clients (mTLS), and its key, in PEM. */
+  /** The client certificate for mTLS and its key, in PEM. */
   readonly cert?: Buffer;
   readonly key?: Buffer;
 }
 
 export interface Access {
   readonly token?: string;
-  /** `true` is TLS with the authorities that Node trusts. Without it, the connection is in clear. */
+  /** `true` is TLS with the authorities that Node trusts. Without it, the connection is plaintext. */
   readonly tls?: boolean | Tls;
-  /** Sends the token to another machine in clear, where all between can read it. */
+  /** Allows to send the token to another machine as plaintext, which others on the network can read. */
   readonly allowsTokenInClear?: boolean;
 }
 
-/** Throws when a token would leave this machine in clear. */
+/** Throws if a token would leave this machine as plaintext. */
 export function createCredentials(address: string, { token, tls, allowsTokenInClear }: Access): ChannelCredentials {
   if (tls !== undefined && tls !== false) {
     const { ca = null, key = null, cert = null } = tls === true ? {} : tls;

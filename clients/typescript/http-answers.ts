@@ -1,24 +1,24 @@
-/** Reads answers of the JSON API, and throws at what does not come from Trivet, such as the page of a proxy. */
+/** Reads answers of the JSON API, and throws for answers that are not from Trivet, such as a page of a proxy. */
 import type { Answer, Output } from './messages.ts';
 import type { Taken } from './reporter.ts';
 
 export function readAnswer(value: unknown): Answer {
   const { outputs, metadata } = readObject(value);
-  if (!Array.isArray(outputs) || typeof readObject(metadata).modelVersion !== 'string') throw describe(value);
+  if (!Array.isArray(outputs) || typeof readObject(metadata).modelVersion !== 'string') throw createError(value);
   return { outputs: outputs.map(readOutput), metadata: metadata as Answer['metadata'] };
 }
 
 function readOutput(value: unknown): Output {
   const output = readObject(value);
   for (const name of ['inputId', 'predictedTtftMillis', 'predictedTpotMillis'])
-    if (typeof output[name] !== 'number') throw describe(value);
+    if (typeof output[name] !== 'number') throw createError(value);
   return value as Output;
 }
 
 export function readTaken(value: unknown): Taken {
   const { accepted, refused } = readObject(value);
-  // 64-bit counts are texts in the JSON of proto3.
-  if (!isCount(accepted) || !isCount(refused)) throw describe(value);
+  // 64-bit counts are strings in the JSON of proto3.
+  if (!isCount(accepted) || !isCount(refused)) throw createError(value);
   return { accepted: Number(accepted), refused: Number(refused) };
 }
 
@@ -27,10 +27,10 @@ function isCount(value: unknown): boolean {
 }
 
 function readObject(value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null) throw describe(value);
+  if (typeof value !== 'object' || value === null) throw createError(value);
   return value as Readonly<Record<string, unknown>>;
 }
 
-function describe(value: unknown): Error {
+function createError(value: unknown): Error {
   return new Error(`The answer does not come from Trivet: ${JSON.stringify(value)?.slice(0, 200)}`);
 }

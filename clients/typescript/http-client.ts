@@ -1,15 +1,15 @@
-/** Calls Predict and ReportBatch over HTTP with `fetch`, without a dependency. */
+/** Calls Predict and ReportBatch over HTTP with `fetch`, without dependencies. */
 import { readAnswer, readTaken } from './http-answers.ts';
 import type { Client, Event, ReportOptions } from './messages.ts';
 import { createReporter, type Failure } from './reporter.ts';
 
 const REPORT_WITHIN_MS = 5000;
-/** The service cannot read the batch, or it is too large. */
+/** HTTP statuses for a batch that the service cannot read or that is too large. */
 const FINAL_STATUSES: readonly number[] = [400, 413];
 
 export interface HttpOptions extends ReportOptions {
   readonly token?: string;
-  /** Sends the token to another machine over http, where all between can read it. */
+  /** Allows to send the token to another machine over http, where others on the network can read it. */
   readonly allowsTokenInClear?: boolean;
 }
 
@@ -19,7 +19,7 @@ interface CallRequest {
   readonly withinMs: number;
 }
 
-/** Throws when a token would leave this machine in clear. */
+/** Throws if a token would leave this machine as plaintext. */
 export function connectHttp(url: string, { token, allowsTokenInClear, ...options }: HttpOptions = {}): Client {
   if (token !== undefined && allowsTokenInClear !== true) checkPrivate(new URL(url));
   const baseUrl = url.replace(/\/+$/, '');
@@ -69,7 +69,7 @@ class HttpError extends Error {
   constructor(path: string, { status, headers }: Response, text: string) {
     super(`${path} answered ${status}: ${text}`);
     const retryAfter = headers.get('retry-after') ?? '';
-    // As a date, which proxies may send, it does not count.
+    // A date, which proxies may send, is ignored.
     const retryAfterMs = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : 0;
     this.failure = { isFinal: FINAL_STATUSES.includes(status), retryAfterMs };
   }

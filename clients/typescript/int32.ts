@@ -2,7 +2,7 @@
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** Returns 0 for what is not a number. */
+/** Returns 0 for NaN. */
 export function toInt32(value: number): number {
   return Math.min(Math.max(Math.round(value) || 0, -MAX_INT32), MAX_INT32);
 }

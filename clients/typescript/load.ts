@@ -1,28 +1,28 @@
-/** Chooses a server by the score of docs/how-to/route.md. */
+/** Counts requests under way, and chooses a server by the score of docs/how-to/route.md. */
 import type { Input, Output } from './messages.ts';
 import { canBeTrue, createServers, type Metrics, type Server, type ServersOptions } from './servers.ts';
 
-/** Weight of the time to the first token beside the rest of the answer. */
+/** Weight of the time to the first token relative to the rest of the answer. */
 const TTFT_WEIGHT = 6;
 /** Scores this close count as equal. */
 const TIE = 1.05;
-/** A server that got none of this many requests for each server gets the next one, so that it is measured again. */
+/** A server that got none of the last EXPLORE_AFTER × (number of servers) requests gets the next one, so that it is measured again. */
 const EXPLORE_AFTER = 50;
 
 export interface Load {
-  /** Takes metrics that cannot be true as not read. */
+  /** Ignores impossible metrics. */
   setMetrics(address: string, metrics: Metrics): void;
-  /** Each candidate twice: input i is candidate i with its present load, input i + n the same candidate idle. */
+  /** Returns two inputs for each candidate: input i is candidate i with its present load, input i + n the same candidate idle. */
   ask(promptTokens: number, candidates: readonly string[]): Input[];
   /**
-   * Chooses a candidate that was not chosen for long, so that it is measured again. Otherwise, of the candidates within 5 % of the
-   * least score, it chooses the one that got the fewest requests since its last metrics. It chooses no candidate without an answer,
-   * nor one with old metrics unless those of all are old, and returns undefined when there is no other.
+   * Chooses a candidate that was not chosen for a long time, so that it is measured again. Otherwise, of the candidates within 5 %
+   * of the least score, it chooses the one with the fewest requests since its last metrics. It does not choose a candidate without
+   * an answer, nor one with old metrics unless all have old ones, and returns undefined when no other is left.
    */
   choose(candidates: readonly string[], outputs: readonly Output[]): number | undefined;
   /**
-   * The best candidate without predictions: the fewest requests, waiting and under way. One with old metrics is not chosen unless
-   * those of all are old.
+   * Chooses without predictions: the fewest requests, waiting and under way. It does not choose a candidate with old metrics unless
+   * all have old ones.
    */
   chooseLeastLoaded(candidates: readonly string[]): number;
   /** Counts a request as under way; the function that it returns counts its end. */
@@ -97,7 +97,7 @@ function createInput(inputId: number, serverIp: string, inputTokenLength: number
   return { inputId, serverIp, inputTokenLength };
 }
 
-/** Finds the candidates whose metrics are too old, unless those of all are: a server that died would look idle. */
+/** Finds the candidates with old metrics, because a dead server would look idle. Returns none if all are old. */
 function findOld(candidates: readonly string[], isOld: (candidate: string) => boolean): ReadonlySet<string> {
   const old = candidates.filter(isOld);
   return new Set(old.length < candidates.length ? old : []);
@@ -107,7 +107,7 @@ interface Scored {
   readonly loaded: Output;
   readonly idle: Output;
   readonly underWay: number;
-  /** The mean length of answers lately. */
+  /** The running mean of output tokens. */
   readonly tokens: number;
 }
 
@@ -119,7 +119,7 @@ function score({ loaded, idle, underWay, tokens }: Scored): number {
   return Number.isNaN(total) ? Infinity : total;
 }
 
-/** Returns the first candidate of the least value. */
+/** Returns the index of the first candidate with the least value. */
 function findLeast(candidates: readonly string[], measure: (candidate: string, index: number) => number): number {
   const values = candidates.map(measure);
   return values.reduce((least, value, index) => (value < values[least]! ? index : least), 0);

@@ -39,7 +39,7 @@ interface Finished extends Happened {
 
 interface Happened {
   readonly requestId: string;
-  /** When it happened, as ISO 8601. Without it, the service would take the time of arrival, and events can wait. */
+  /** When it happened, in ISO 8601. Without it, the service takes the time of arrival, which is later because events wait. */
   readonly at: string;
 }
 
@@ -50,15 +50,15 @@ export type Event =
 
 /** What became of events. */
 export interface Reported {
-  /** They are durable in the service. */
+  /** These events are durable in the service. */
   readonly accepted: number;
-  /** They could not be true or not be encoded, or the service had them already. */
+  /** These were impossible or could not be encoded, or the service had them already. */
   readonly refused: number;
-  /** The service never confirmed them: it can never take them, too many waited, or the client was closed. */
+  /** The service never confirmed these: it can never take them, too many waited, or the client was closed. */
   readonly dropped: number;
 }
 
-/** How reporting goes, while it goes. */
+/** The state of reporting at a time. */
 export interface Stats extends Reported {
   /** Events that the service has not confirmed yet. */
   readonly waiting: number;
@@ -68,19 +68,19 @@ export interface Stats extends Reported {
 
 export interface ReportOptions {
   /**
-   * Called with the reason of an attempt to send events that failed, once a second at most, unless it is made again at once with
-   * half of the events. What it throws is ignored.
+   * Called with the error of a failed attempt to send events, at most once a second. It is not called when half of the events are
+   * sent again at once. Errors that it throws are ignored.
    */
   readonly onError?: (error: unknown) => void;
 }
 
-/** What a router needs, over HTTP or gRPC. */
+/** What a router needs of a client, over HTTP or gRPC. */
 export interface Client {
-  /** Rejects when nothing answers within `deadlineMs`. */
+  /** Rejects without an answer within `deadlineMs`. */
   predict(targetModel: string, inputs: readonly Input[], deadlineMs: number): Promise<Answer>;
   /** Never waits and never throws. */
   report(event: Event): void;
   stats(): Stats;
-  /** Sends the events that wait, and says what became of all of them. */
+  /** Sends waiting events, and resolves with what became of all events. */
   close(): Promise<Reported>;
 }

@@ -1,16 +1,16 @@
-/** Keeps events until the service has taken them: it sends them in batches, and a batch without an answer again. */
+/** Sends events in batches in the background, with retries; drops further events when too many wait. Routing never waits for the service. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Event, Reported, ReportOptions, Stats } from './messages.ts';
 
 const MAX_BATCH = 500;
-/** How many events more the next full batch may have, after one was refused and sent again in halves. */
+/** After a batch was refused and halved, each full batch that is taken raises the limit by this many events. */
 const BATCH_GROWTH = 10;
-/** Events that wait while the service is away. Beyond it, events are dropped and counted. */
+/** The most events that wait while the service is unavailable. Further events are dropped and counted. */
 const MAX_WAITING = 10_000;
-/** Events of this time share a batch. */
+/** Events of this span of time share a batch. */
 const SEND_EVERY_MS = 100;
 const RETRY_AFTER_MS = 1000;
-/** The longest pause, even if the answer asks for a longer one. */
+/** The longest pause before a retry, even if the answer asks for a longer one. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 const CLOSE_WITHIN_MS = 5000;
 
@@ -20,24 +20,24 @@ export interface Reporter {
   /** Never waits and never throws. */
   readonly send: (event: Event) => void;
   readonly stats: () => Stats;
-  /** Sends the events that wait, for at most 5 s, and says what became of all of them. */
+  /** Sends waiting events for at most 5 s, and resolves with what became of all events. */
   readonly close: () => Promise<Reported>;
 }
 
-/** What a batch met that was not taken. */
+/** Why a batch was not taken. */
 export interface Failure {
-  /** The service never takes this batch: it cannot read an event of it, or the batch is too large. */
+  /** True if the service never takes this batch: it cannot read an event, or the batch is too large. */
   readonly isFinal: boolean;
-  /** When the service wants the next attempt; 0 when it does not say. */
+  /** The time after which to try again; 0 if the service does not ask for one. */
   readonly retryAfterMs: number;
 }
 
 export interface Transport<Encoded> {
-  /** Throws at an event that cannot be encoded. */
+  /** Throws for an event that cannot be encoded. */
   encode(event: Event): Encoded;
   /** Resolves once the service has answered. */
   sendBatch(events: readonly Encoded[]): Promise<Taken>;
-  /** Describes what `sendBatch` rejects with. */
+  /** Describes an error of `sendBatch`. */
   describeFailure(error: unknown): Failure;
 }
 
@@ -50,12 +50,12 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   const callOnError = limitOnError(onError);
   const limit = createBatchLimit();
 
-  /** Returns the time to the next batch: none after a full one, for more events wait. */
+  /** Returns the time to the next batch: 0 after a full one, because more events wait. */
   async function trySend(): Promise<number> {
     const batch = waiting.slice(0, limit.events);
     try {
       const { accepted, refused } = await transport.sendBatch(batch);
-      // close() gave up, and counted them as dropped.
+      // close() gave up, and counted these events as dropped.
       if (waiting.splice(0, batch.length).length === 0) return 0;
       reported.accepted += accepted;
       reported.refused += refused;
@@ -68,7 +68,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
 
   /**
    * Halves a batch that was refused for good, and drops an event that was refused alone. Any other batch is sent again, which is
-   * safe: the service refuses what it already has.
+   * safe: the service refuses events that it already has.
    */
   function settle(error: unknown, count: number): number {
     const { isFinal, retryAfterMs } = transport.describeFailure(error);
@@ -111,7 +111,7 @@ export function createReporter<Encoded>(transport: Transport<Encoded>, { onError
   };
 }
 
-/** Calls `onError` once a second at most. One that throws must not stop the reporter. */
+/** Calls `onError` at most once a second. An error in it must not stop the reporter. */
 function limitOnError(onError: ReportOptions['onError']): (error: unknown) => void {
   let calledMs = Number.NEGATIVE_INFINITY;
   return (error) => {
@@ -122,7 +122,7 @@ function limitOnError(onError: ReportOptions['onError']): (error: unknown) => vo
   };
 }
 
-/** Counts how many events a batch may have, and knows whether any was taken. */
+/** Limits the events of a batch, and tracks if a batch was taken since the last drop. */
 function createBatchLimit() {
   let events = MAX_BATCH;
   let hasTakenSinceDrop = false;
@@ -130,20 +130,20 @@ function createBatchLimit() {
     get events() {
       return events;
     },
-    /** Returns false for one event, which has no halves. */
+    /** Returns false for a single event, which cannot be halved. */
     halve(count: number): boolean {
       if (count === 1) return false;
       events = Math.floor(count / 2);
       return true;
     },
-    /** Returns false when a batch that was taken had fewer events than it may. */
+    /** Returns false if a taken batch was not full. */
     growIfFull(count: number): boolean {
       hasTakenSinceDrop = true;
       if (count < events) return false;
       events = Math.min(events + BATCH_GROWTH, MAX_BATCH);
       return true;
     },
-    /** Returns false when nothing was taken since the last drop, which asks for a pause: a bad event must not slow down the good ones. */
+    /** Returns false if no batch was taken since the last drop. Only then a pause follows: a bad event must not slow down good ones. */
     drop(): boolean {
       const hasTaken = hasTakenSinceDrop;
       hasTakenSinceDrop = false;
@@ -152,14 +152,14 @@ function createBatchLimit() {
   };
 }
 
-/** Throws at half a surrogate pair: the service cannot read it, and over gRPC would refuse the whole batch. */
+/** Throws for a lone surrogate: the service cannot read it, and over gRPC it would refuse the whole batch. */
 function checkTexts(value: unknown): void {
   if (typeof value === 'string' && /\p{Surrogate}/u.test(value))
     throw new Error(`Cannot encode ${JSON.stringify(value)}: it has half a surrogate pair`);
   if (typeof value === 'object' && value !== null) Object.values(value).forEach(checkTexts);
 }
 
-/** Does not keep the process alive. The signal ends a pause that began before it. */
+/** Waits without keeping the process alive. The signal ends a pause that began before it. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (ms > 0) await sleep(ms, undefined, { ref: false, ...(signal.aborted ? {} : { signal }) }).catch(ignore);
 }
@@ -170,7 +170,7 @@ async function waitToClose(sending: Promise<void> | undefined): Promise<void> {
   isOver.abort();
 }
 
-/** Gateways do not come back all at once. */
+/** Returns a random pause, so that gateways do not all come back at once. */
 function spreadRetries(retryAfterMs: number): number {
   return Math.min(Math.max(RETRY_AFTER_MS, retryAfterMs), LONGEST_RETRY_AFTER_MS) * (1 + Math.random() / 4);
 }

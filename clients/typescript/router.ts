@@ -1,4 +1,4 @@
-/** Chooses a server for each request by predicted latency, and reports what then happened. */
+/** Chooses a server for each request by predicted latency; without an answer in time, the server with the fewest requests (fallback). */
 import { randomUUID } from 'node:crypto';
 import { toInt32 } from './int32.ts';
 import { createLoad, type Load } from './load.ts';
@@ -12,31 +12,31 @@ export interface RouterOptions {
   readonly client: Client;
   /** The name under which the service learns, for example `qwen3-32b`. */
   readonly model: string;
-  /** What a prediction may add to a request; 50 unless given. */
+  /** How long a request waits for its prediction; 50 by default. */
   readonly deadlineMs?: number;
-  /** Metrics that are older do not count, and their server is not chosen unless those of all are; 5 s unless given. */
+  /** Older metrics do not count, and their server is not chosen unless all have older ones; 5 s by default. */
   readonly maxMetricsAgeMs?: number;
 }
 
-/** One request on its way to a server. Call `firstToken` and `finished`, or `failed`. */
+/** A request to the chosen server. Call `firstToken` and `finished`, or `failed`. */
 export interface Choice {
   readonly address: string;
-  /** Empty after a fallback; `error` then says why. */
+  /** The version that answered; empty after a fallback, for which `error` has the reason. */
   readonly modelVersion: string;
   readonly error: unknown;
-  /** Time from dispatch to the first token. */
+  /** Reports the time from dispatch to the first token. */
   firstToken(ttftMillis: number): void;
-  /** Time from the first token to the last one. */
+  /** Reports the time from the first token to the last one. */
   finished(elapsedMillis: number, outputTokens: number): void;
   failed(): void;
 }
 
 export interface Router {
-  /** Takes what was read from a server just now. Metrics that are negative or not finite count as not read. */
+  /** Takes the metrics just read from a server. Metrics that are negative or not finite are ignored. */
   setMetrics(address: string, metrics: Metrics): void;
-  /** Rejects only without candidates. Rounds `promptTokens`. When nothing answers, it chooses the server with the fewest requests. */
+  /** Rejects only without candidates. Rounds `promptTokens`. Without an answer, chooses the server with the fewest requests. */
   choose(promptTokens: number, candidates: readonly string[]): Promise<Choice>;
-  /** What became of the reports up to now. */
+  /** Returns what became of the reports so far. */
   stats(): Stats;
   close(): Promise<Reported>;
 }

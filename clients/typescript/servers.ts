@@ -1,8 +1,8 @@
-/** Keeps what a router knows of each server, for as long as it is worth anything. */
+/** Keeps the metrics and counts of each server, and forgets servers that were not used for an hour. */
 import { toInt32 } from './int32.ts';
 import type { Input } from './messages.ts';
 
-/** A server that was not used for this long, and has nothing under way, is forgotten. */
+/** A server without requests under way that was not used for this long is forgotten. */
 const FORGET_AFTER_MS = 3_600_000;
 
 export interface Metrics {
@@ -12,7 +12,7 @@ export interface Metrics {
   readonly kvCacheUsage: number;
 }
 
-/** Rejects what no server can have, such as NaN of a division by 0. */
+/** Returns false for impossible metrics, such as NaN from a division by 0. */
 export function canBeTrue({ waiting, kvCacheUsage }: Metrics): boolean {
   return [waiting, kvCacheUsage].every((value) => Number.isFinite(value) && value >= 0);
 }
@@ -21,7 +21,7 @@ export interface Server {
   metrics: Metrics | undefined;
   /** When the metrics were read. */
   readMs: number;
-  /** When it was last a candidate, or got metrics. */
+  /** When the server was last a candidate, or got metrics. */
   usedMs: number;
   sentSinceMetrics: number;
   underWay: number;
@@ -31,23 +31,23 @@ export interface Server {
 
 export interface Servers {
   readonly count: number;
-  /** The server of this address. A new one counts as if the last request of all had gone to it. */
+  /** Returns the server of this address. A new one counts as if the last request of all had gone to it. */
   of(address: string, sent: number): Server;
-  /** Undefined when they are too old. */
+  /** Returns undefined if the metrics are too old. */
   findMetrics(server: Server): Metrics | undefined;
-  /** Returns false without any metrics. */
+  /** Returns true if the metrics are too old, false without metrics. */
   hasOldMetrics(server: Server): boolean;
-  /** Those that wait by its metrics, and those under way. */
+  /** Returns the requests waiting by its metrics plus those under way. */
   countRequests(server: Server): number;
-  /** The load of a server: fresh counts of what was sent, beside metrics that are older. */
+  /** Returns the load of a server: fresh counts of what was sent, and older metrics. */
   describe(server: Server): Partial<Input>;
   forgetUnused(): void;
 }
 
 export interface ServersOptions {
-  /** Metrics that are older than this count as none. */
+  /** Metrics older than this do not count. */
   readonly maxMetricsAgeMs: number;
-  /** Never steps back. */
+  /** A clock that never goes back. */
   readonly monotonicMs: () => number;
 }
 

@@ -50,13 +50,13 @@ export interface AuthorizationDependencies {
   readonly config: Config['authorization'];
   /** The address of the resource API. */
   readonly baseUrl: string;
-  /** The address of the authorization server, and its issuer name. */
+  /** The address of the authorization server, which is also its issuer identifier. */
   readonly authUrl: string;
   /** Undefined: mail is off. */
   readonly mailer?: Mailer | undefined;
-  /** Absent: nothing is known about repositories. */
+  /** Finds repositories that a token names in vain; absent if the service has no repositories. */
   readonly createRepositoryCheck?: (owners: Owners) => FindUnknownRepositories;
-  /** The sections of the navigation whose pages others serve. */
+  /** Lists navigation sections of pages that other areas serve. */
   readonly listSections?: SessionGuard['listSections'];
 }
 
@@ -64,16 +64,16 @@ export interface AuthorizationArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly requireScope: RequireScope;
   readonly verifyToken: VerifyToken;
-  /** Lets people in to pages that others serve. */
+  /** Guards the pages that other areas serve. */
   readonly guard: SessionGuard;
   readonly owners: Owners;
-  /** Who gets notices. */
+  /** Lists the people who get notices. */
   readonly listRecipients: NoticeDependencies['listRecipients'];
-  /** Records what other areas change for administrators. */
+  /** Records the administrative changes of other areas in the audit log. */
   readonly auditChange: AuditChange;
   /** Registers the command line as a client; call before the first request. */
   readonly ensureOwnClient: () => Promise<void>;
-  /** Where the first administrator is made, once and within a day; undefined when there is one. */
+  /** Creates the link with which the first administrator is made, once and within a day; undefined if there is one. */
   readonly createSetupLink: () => Promise<string | undefined>;
 }
 

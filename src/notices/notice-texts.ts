@@ -4,7 +4,7 @@ export const noticeTexts = {
   language: 'en',
   hello: (name: string) => `Hello ${name},`,
   footer: (service: string) =>
-    `Trivet, ${service}. You get at most one mail of each kind an hour about one thing. Switch these mails off on your profile page.`,
+    `Trivet, ${service}. You get at most one mail of each kind an hour about the same thing. Switch these mails off on your profile page.`,
   hook: {
     open: 'Open the webhook',
     failing: (place: string, url: string) => ({

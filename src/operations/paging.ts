@@ -1,7 +1,7 @@
 /** Declares input and answer of an operation that lists page by page. */
 import { z } from '@hono/zod-openapi';
 
-const AFTER = 'Where the page before ended: its `next`';
+const AFTER = 'The `next` of the page before';
 
 export function pageLimit(usual: number, most = 200) {
   return z.coerce.number().int().min(1).max(most).default(usual);

@@ -46,7 +46,7 @@ import { createTraceRoutes } from './traces/trace-routes.ts';
 
 export interface PredictionDependencies {
   readonly store: Store;
-  /** Where that store is, for the process that learns. */
+  /** The location of that store, for the process that trains models. */
   readonly storePlace: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
   readonly world: World;
   readonly log: Log;
@@ -64,11 +64,11 @@ interface PredictionAdmin extends ConsoleModels {
 }
 
 export interface PredictionArea extends Area {
-  /** Models and how they do, for pages that show and promote them. */
+  /** Models and their accuracy, for pages that show and promote them. */
   readonly admin: PredictionAdmin;
-  /** Notices that a model drifts; `pagesUrl` is where the pages are. */
+  /** Creates notices that a model drifts; `pagesUrl` is the base URL of the pages. */
   readonly createNotices: (pagesUrl: string) => NoticeSource;
-  /** Loads the promoted models; call before the first request. */
+  /** Loads the promoted models. Call before the first request. */
   loadModels(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const loader = createModelLoader({ store, world, predictor, log, metrics });
   const scraper = openScraper(dependencies);
   const { sharing, trainer, workers, sink: plainSink } = createFeedback(dependencies, predictor);
-  // Reports of a gateway may lack the load of the server; rows of traces and of llm-d have it.
+  // Reports of a gateway may lack the load of the server; rows of traces and of llm-d always have it.
   const filledSink = scraper?.fillReports(plainSink) ?? plainSink;
   const headroom = openHeadroom(dependencies, predictor, scraper);
   const observations = createObservationService({ sink: filledSink, world });
@@ -132,7 +132,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   };
 }
 
-/** Reports come in at the sink; from there they reach the live state, the samples and the training. */
+/** Builds the sink for reports, from which they reach the live state, the samples and the training. */
 function createFeedback(dependencies: PredictionDependencies, predictor: SwappablePredictor) {
   const { store, world, log, metrics, config } = dependencies;
   const steady = withSteadyClock(world);
@@ -170,7 +170,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
   return { sharing, trainer, sink, workers: [sharing, accuracy, sweeper, samples, alarms] };
 }
 
-/** Undefined unless the capacity of the KV cache is configured, from which the load of spans is reconstructed. */
+/** Returns undefined unless the capacity of the KV cache is configured, which is needed to reconstruct the load of spans. */
 function openSpanQueue({ store, world, log, metrics, config }: PredictionDependencies, sink: LearningSink) {
   const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
   if (kvCapacityTokens === undefined) return undefined;
@@ -191,7 +191,7 @@ function createPredictionAdmin(
   };
 }
 
-/** Undefined unless there is a limit to have room below. */
+/** Returns undefined unless a latency limit for the headroom is configured. */
 function openHeadroom(
   { store, world, log, metrics, config }: PredictionDependencies,
   predictor: SwappablePredictor,
@@ -217,7 +217,7 @@ function openHeadroom(
   });
 }
 
-/** Undefined, and free of any cost, unless servers are listed. */
+/** Returns undefined unless servers are listed; without a list, scraping takes no resources. */
 function openScraper({ config, world, log, metrics }: PredictionDependencies): Scraper | undefined {
   if (config.scrape === undefined) return undefined;
   const { scrape: source, scrapeIntervalMs: intervalMs, scrapeTimeoutMs: timeoutMs, scrapeStaleMs } = config;

@@ -59,7 +59,7 @@ test('the command line refuses with a reason and exit code, and keeps organizati
   const short = await create('ada', 'short');
   assert.deepEqual(
     [short.code, short.stderr],
-    [2, 'Cannot take the password: it must be 10 to 256 characters long, got 5\n'],
+    [2, 'Cannot use the password: it must be 10 to 256 characters long, got 5\n'],
   );
   assert.equal((await create('ada', PASSWORD)).code, 0);
   assert.deepEqual(await create('ADA', PASSWORD), {

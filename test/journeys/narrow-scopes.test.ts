@@ -188,7 +188,7 @@ test('a person who administers no longer loses what is for administrators', asyn
   assert.equal(refused.code, 0);
   const narrow = ['token', 'create', '--name', 't', '--scope', 'admin:audit', '--user'];
   const forAda = await runTrivet([...narrow, 'ada'], { env });
-  assert.match(forAda.stderr, /must not have admin:audit: the person is no administrator/);
+  assert.match(forAda.stderr, /must not have admin:audit: the person is not an administrator/);
   const token = await trivet('token', 'create', '--name', 't', '--scope', 'admin', '--user', 'root');
   const predict = async () => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };

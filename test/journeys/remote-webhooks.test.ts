@@ -175,7 +175,7 @@ async function checkRefusals({ program, there, makeToken }: Setting): Promise<vo
     ['app show app_unknown', 1, /Cannot find an application with the client id "app_unknown"/],
     ['token revoke root unknown', 1, /no token has this id/],
     ['hook create root/unknown --url ftp://1.1.1.1/', 1, /Project not found/],
-    ['token create --user root --name t --scope all_user', 2, /an administrator could act as anybody without a trace/],
+    ['token create --user root --name t --scope all_user', 2, /an administrator could act as any person/],
     [
       `token create --user root --name t --scope all_user --service ${program.httpUrl}`,
       2,

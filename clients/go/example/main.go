@@ -14,7 +14,7 @@ import (
 	"trivet/router"
 )
 
-// What a token costs at each server.
+// How long each server takes for a token.
 var pool = map[string]time.Duration{"10.0.0.1": 10 * time.Millisecond, "10.0.0.2": 30 * time.Millisecond}
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 		log.Fatal(err)
 	}
 	defer connection.Close()
-	// Patient, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
+	// A long deadline, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
 	options := router.Options{Model: "qwen3-32b", Deadline: time.Second}
 	if err := route(router.New(connection, options), *requests); err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-// Sets how the connection of a router notices silence, and how soon it connects again.
+// Sets how the connection of a router detects a dead service (keepalive), and how soon it reconnects.
 
 package router
 
@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// DialOptions are what the connection of a router needs beside its credentials.
+// DialOptions returns what the connection of a router needs in addition to its credentials.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
-		// A connection that fell silent is replaced within 15 s. TCP alone may take a quarter of an hour to find out.
+		// A dead connection is replaced within 15 s. TCP alone may take a quarter of an hour to detect it.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time:                10 * time.Second,
 			Timeout:             5 * time.Second,
 			PermitWithoutStream: true,
 		}),
-		// A service that comes back is found within about a second. grpc-go alone waits up to two minutes between its attempts.
+		// A service that is available again is reached within about a second. grpc-go alone waits up to two minutes between attempts.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,

@@ -1,4 +1,4 @@
-// Builds the events of a request, from its dispatch to its end, and sends them.
+// Builds the events that report a request: dispatched, first token, finished.
 
 package router
 

@@ -1,4 +1,4 @@
-// Keeps what a router knows of its servers, and chooses one by the score of docs/how-to/route.md.
+// Keeps the load of each server, and chooses a server by the score of docs/how-to/route.md.
 
 package router
 
@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// Weight of the time to the first token beside the rest of the answer.
+	// Weight of the time to the first token relative to the rest of the answer.
 	ttftWeight = 6
 	// Scores this close count as equal.
 	tie = 1.05
-	// A server that got none of this many requests for each server gets the next one, so that it is measured again.
+	// A server that got none of the last exploreAfter × (number of servers) requests gets the next one, so that it is measured again.
 	exploreAfter = 50
-	// A server that was not used for this long, and has nothing under way, is forgotten.
+	// A server without requests under way that was not used for this long is forgotten.
 	forgetAfter = time.Hour
 )
 
-// server is what this router knows of one server.
+// server is what this router knows about one server.
 type server struct {
 	metrics Metrics
-	// readAt is when the metrics were read; zero without any.
+	// readAt is when the metrics were read; zero without metrics.
 	readAt time.Time
-	// usedAt is when it was last a candidate, or got metrics.
+	// usedAt is when the server was last a candidate, or got metrics.
 	usedAt           time.Time
 	sentSinceMetrics int32
 	underWay         int32
@@ -33,7 +33,7 @@ type server struct {
 	lastSent         int
 }
 
-// load counts what this router has sent: these numbers are fresh when those of a server are old.
+// load counts what this router has sent: these numbers are fresh even when the metrics of a server are old.
 type load struct {
 	servers          map[string]*server
 	sent             int
@@ -53,7 +53,7 @@ func newLoad(maxMetricsAge time.Duration, now func() time.Time) *load {
 	}
 }
 
-// setMetrics takes metrics that cannot be true as not read.
+// setMetrics ignores impossible metrics.
 func (l *load) setMetrics(address string, metrics Metrics) {
 	if !metrics.canBeTrue() {
 		return
@@ -62,7 +62,7 @@ func (l *load) setMetrics(address string, metrics Metrics) {
 	server.metrics, server.readAt, server.sentSinceMetrics = metrics, l.now(), 0
 }
 
-// metricsOf is false without metrics that are young enough.
+// metricsOf returns false unless the server has metrics that are new enough.
 func (l *load) metricsOf(server *server) (Metrics, bool) {
 	if server.readAt.IsZero() || l.now().Sub(server.readAt) > l.maxMetricsAge {
 		return Metrics{}, false
@@ -70,7 +70,7 @@ func (l *load) metricsOf(server *server) (Metrics, bool) {
 	return server.metrics, true
 }
 
-// findOld marks the candidates whose metrics are too old, unless those of all are: a server that died would look idle.
+// findOld marks the candidates with old metrics, because a dead server would look idle. If all are old, it marks none.
 func (l *load) findOld(candidates []Candidate) []bool {
 	old, count := make([]bool, len(candidates)), 0
 	for i, candidate := range candidates {
@@ -86,7 +86,7 @@ func (l *load) findOld(candidates []Candidate) []bool {
 	return old
 }
 
-// waiting is the queue when it was read, and what was sent since then and is still there.
+// waiting is the queue at the last read, plus requests that were sent since then and have not ended.
 func (l *load) waiting(server *server) int32 {
 	metrics, ok := l.metricsOf(server)
 	if !ok {
@@ -99,7 +99,7 @@ func (l *load) waiting(server *server) int32 {
 	return toInt32(int64(metrics.Waiting) + int64(since))
 }
 
-// toInt32 keeps a sum of large numbers from becoming negative.
+// toInt32 limits a sum to the largest int32, so that it does not overflow.
 func toInt32(sum int64) int32 {
 	if sum > math.MaxInt32 {
 		return math.MaxInt32
@@ -107,7 +107,7 @@ func toInt32(sum int64) int32 {
 	return int32(sum)
 }
 
-// forgetUnused keeps the memory of a router whose servers come and go within bounds.
+// forgetUnused bounds the memory of a router whose servers come and go.
 func (l *load) forgetUnused() {
 	now := l.now()
 	if now.Sub(l.sweptAt) < forgetAfter {
@@ -164,10 +164,10 @@ func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predict
 	return input
 }
 
-// leastScore chooses by the score of docs/how-to/route.md: the time of the request itself, and what it costs those who are there.
-// A candidate that was not chosen for long comes first, so that it is measured again. Of candidates within 5 % of the least score,
-// the one with the fewest requests since its last metrics is chosen. A candidate without an answer is not
-// chosen, nor one with old metrics unless those of all are old; the result is -1 when there is no other.
+// leastScore chooses by the score of docs/how-to/route.md: the time of the request itself, and the delay of those under way.
+// A candidate that was not chosen for a long time comes first, so that it is measured again. Of candidates within 5 % of the least
+// score, it chooses the one with the fewest requests since its last metrics. It does not choose a candidate without an answer, nor
+// one with old metrics unless all have old ones, and returns -1 when no other is left.
 func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
 	byID := make(map[int32]*predictionv1.PredictOutput, len(outputs))
 	for _, output := range outputs {
@@ -188,7 +188,7 @@ func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.Predic
 	return l.leastSent(candidates, func(i int) bool { return isEligible(scores[i]) && scores[i] <= least*tie })
 }
 
-// score is infinite without an answer.
+// score is infinite without a prediction.
 func (l *load) score(loaded, idle *predictionv1.PredictOutput, underWay int32) float64 {
 	if loaded == nil || idle == nil {
 		return math.Inf(1)
@@ -209,7 +209,7 @@ func isEligible(score float64) bool {
 	return !math.IsInf(score, 1)
 }
 
-// leastSent is the candidate to which the fewest requests went since its metrics were read, of those that are allowed.
+// leastSent returns the allowed candidate to which the fewest requests went since its metrics were read.
 func (l *load) leastSent(candidates []Candidate, allowed func(int) bool) int {
 	best := -1
 	for i, candidate := range candidates {
@@ -223,7 +223,7 @@ func (l *load) leastSent(candidates []Candidate, allowed func(int) bool) int {
 	return best
 }
 
-// neglected is an eligible candidate that was not chosen for long, or -1.
+// neglected returns an eligible candidate that was not chosen for a long time, or -1.
 func (l *load) neglected(candidates []Candidate, scores []float64) int {
 	for i, candidate := range candidates {
 		if isEligible(scores[i]) && l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
@@ -233,8 +233,8 @@ func (l *load) neglected(candidates []Candidate, scores []float64) int {
 	return -1
 }
 
-// leastLoaded chooses without predictions: the fewest requests, waiting and under way. One with old metrics is not
-// chosen unless those of all are old.
+// leastLoaded chooses without predictions: the fewest requests, waiting and under way. It does not choose a candidate with old
+// metrics unless all have old ones.
 func (l *load) leastLoaded(candidates []Candidate) int {
 	best, least := -1, int64(0)
 	old := l.findOld(candidates)

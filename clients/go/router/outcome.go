@@ -1,4 +1,4 @@
-// Counts what became of the events, and decides when a call is made again.
+// Declares what became of events, and decides whether and when a failed batch is sent again (retry).
 
 package router
 
@@ -16,17 +16,17 @@ import (
 const (
 	maxReasons = 100
 	retryDelay = time.Second
-	// The longest pause, even if the answer asks for a longer one.
+	// The longest pause before a retry, even if the answer asks for a longer one.
 	longestRetryDelay = 5 * time.Minute
-	// The trailer with the milliseconds after which the service wants the next attempt.
+	// The trailer with the milliseconds after which the client should try again.
 	pushbackKey = "grpc-retry-pushback-ms"
 )
 
-// Reported says what became of the events.
+// Reported counts what became of the events.
 type Reported struct {
 	// Accepted events are durable in the service.
 	Accepted int64
-	// Refused events could not be true or not be encoded, or the service had them already.
+	// Refused events were impossible or could not be encoded, or the service had them already.
 	Refused int64
 	// Dropped events were never confirmed by the service: it can never take them, too many waited, or the router was closed.
 	Dropped int64
@@ -41,8 +41,8 @@ func (r *Reported) addReason(reason string) {
 	}
 }
 
-// The codes alone do not tell that a batch is too large: ResourceExhausted is also what limits of rate answer, and what grpc-go makes
-// of a stream that is reset to calm it. gRPC has no code for the 413 of a proxy.
+// The code alone does not show that a batch is too large: rate limits answer with ResourceExhausted too, and grpc-go returns it for
+// a stream reset with ENHANCE_YOUR_CALM. gRPC has no code for the 413 of a proxy.
 var (
 	tooLargeForTrivet = regexp.MustCompile(`it must be at most \d+ bytes`)
 	// 413 as grpc-go 1.33 and as later ones describe it, and as Envoy writes it in an answer with status 200.
@@ -51,8 +51,8 @@ var (
 		`|(?i)^(payload|content|request entity) too large$`)
 )
 
-// isFinal says that the service never takes the batch: it cannot read an event of it, or the batch is too large. Unimplemented is
-// not final: grpc-go makes it of the 404 of a proxy without a route.
+// isFinal returns true if the service never takes the batch: it cannot read an event, or the batch is too large. Unimplemented is
+// not final, because grpc-go returns it for the 404 of a proxy without a route.
 func isFinal(err error) bool {
 	text := status.Convert(err).Message()
 	switch status.Code(err) {
@@ -66,7 +66,8 @@ func isFinal(err error) bool {
 	return false
 }
 
-// retryIn is the time to the next attempt: what the service asks for, but a second at least. Gateways do not come back all at once.
+// retryIn is the time to the next attempt: what the service asks for, but at least a second. It is random, so that gateways do not
+// all come back at once.
 func retryIn(trailer metadata.MD) time.Duration {
 	delay := retryDelay
 	for _, value := range trailer.Get(pushbackKey) {

@@ -1,4 +1,4 @@
-// Sends events in batches from a goroutine of its own: routing never waits for it.
+// Sends events in batches from a goroutine, with retries; drops further events when too many wait. Routing never waits for the service.
 
 package router
 
@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// Events that wait while the service is away. Beyond it, events are dropped and counted: routing never waits.
+	// The most events that wait while the service is unavailable. Further events are dropped and counted: routing never waits.
 	maxWaiting = 10_000
 	maxBatch   = 500
-	// How many events more the next full batch may have, after one was refused and sent again in halves.
+	// After a batch was refused and halved, each full batch that is taken raises the limit by this many events.
 	batchGrowth = 10
-	// Events of this time share a batch.
+	// Events of this span of time share a batch.
 	sendEvery    = 100 * time.Millisecond
 	reportWithin = 5 * time.Second
 	closeWithin  = 5 * time.Second
 )
 
-// errGaveUp is the error of Close when the service answered no call before and does not answer the last one.
+// errGaveUp is the error of Close if its time is over and no earlier attempt had an error.
 var errGaveUp = errors.New("the service did not answer before the time of Close was over")
 
-// Stats says how reporting goes, while it goes.
+// Stats is the state of reporting at a time.
 type Stats struct {
 	Reported
-	// Waiting events are not confirmed by the service yet.
+	// Waiting is the number of events that the service has not confirmed yet.
 	Waiting int
 	// Err is why the last attempt to send events failed; nil once one succeeds.
 	Err error
 }
 
-// reporter keeps events until the service has taken them: it sends them in batches, and a batch without an answer again.
+// reporter keeps events until the service confirms them. It sends them in batches, and sends a batch without an answer again.
 type reporter struct {
 	client  observationv1.ObservationServiceClient
 	onError func(error)
@@ -47,7 +47,7 @@ type reporter struct {
 	closing chan struct{}
 	wake    chan struct{}
 	done    chan struct{}
-	// These belong to the goroutine that sends.
+	// Only the sending goroutine uses these.
 	batchLimit     int
 	takenSinceDrop bool
 	calledAt       time.Time
@@ -86,7 +86,7 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-// pause ends early at the end of ctx, and when the router is closed during it.
+// pause ends early when ctx ends, or when the router is closed during it.
 func (r *reporter) pause(ctx context.Context, delay time.Duration) {
 	closing := r.closing
 	if r.isClosing() {
@@ -110,7 +110,7 @@ func (r *reporter) isClosing() bool {
 	}
 }
 
-// awaitEvents returns false once the router is closed and nothing waits, or at the end of ctx.
+// awaitEvents returns false once the router is closed and no events wait, or when ctx ends.
 func (r *reporter) awaitEvents(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		closing := r.isClosing()
@@ -126,7 +126,7 @@ func (r *reporter) awaitEvents(ctx context.Context) bool {
 	return false
 }
 
-// trySend returns the time to the next batch: none after a full one, for more events wait.
+// trySend returns the time to the next batch: 0 after a full one, because more events wait.
 func (r *reporter) trySend(ctx context.Context) time.Duration {
 	r.mu.Lock()
 	batch := r.waiting
@@ -153,7 +153,7 @@ func (r *reporter) trySend(ctx context.Context) time.Duration {
 	return sendEvery
 }
 
-// growIfFull says whether a batch that was taken had as many events as it may.
+// growIfFull returns true if a taken batch was full, and raises the limit of the next.
 func (r *reporter) growIfFull(events int) bool {
 	if events < r.batchLimit {
 		return false
@@ -177,9 +177,9 @@ func (r *reporter) settle(events int, answer *observationv1.ReportResponse) {
 	}
 }
 
-// settleFailure halves a batch that was refused for good, and drops an event that was refused alone; it pauses only where nothing is
-// taken between two drops, for a bad event must not slow down the good ones. Any other batch is sent again, which is safe: the
-// service refuses what it already has.
+// settleFailure halves a batch that was refused for good, and drops an event that was refused alone. It pauses after a drop only if
+// no batch was taken since the last drop, because a bad event must not slow down good ones. Any other batch is sent again, which is
+// safe: the service refuses events that it already has.
 func (r *reporter) settleFailure(events int, err error, trailer metadata.MD) time.Duration {
 	isFinal := isFinal(err)
 	if isFinal && events > 1 {
@@ -199,13 +199,13 @@ func (r *reporter) settleFailure(events int, err error, trailer metadata.MD) tim
 	return 0
 }
 
-// callOnError calls OnError once a second at most.
+// callOnError calls OnError at most once a second.
 func (r *reporter) callOnError(err error) {
 	if r.onError == nil || time.Since(r.calledAt) < retryDelay {
 		return
 	}
 	r.calledAt = time.Now()
-	// It may wait for this goroutine, as Close does.
+	// In a new goroutine, because OnError may call Close, which waits for this one.
 	go r.onError(err)
 }
 
@@ -220,7 +220,7 @@ func (r *reporter) keepReason(events int, err error, isFinal bool) {
 	}
 }
 
-// giveUp keeps an earlier reason: that the time of Close is over says less.
+// giveUp keeps an earlier reason, which says more than that the time of Close is over.
 func (r *reporter) giveUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,7 +262,7 @@ func (r *reporter) send(event *observationv1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		// It would fail its whole batch.
+		// One invalid event would fail its whole batch.
 		r.reported.Refused++
 		r.reported.addReason(err.Error())
 		return

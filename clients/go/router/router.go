@@ -1,7 +1,7 @@
-// Package router chooses a server for each request by predicted latency, and reports what then happened.
+// Package router chooses a server for each request by predicted latency; without an answer in time, the server with the fewest
+// requests (fallback).
 //
-// It needs nothing but a connection: predictions start with a prior, and the service learns from the reports.
-// When the service does not answer within the deadline, the router falls back to the server with the fewest requests.
+// It needs only a connection: predictions start with a prior, and the service learns from the reported times.
 package router
 
 import (
@@ -18,16 +18,16 @@ import (
 	predictionv1 "trivet/gen/prediction/v1"
 )
 
-// DefaultDeadline bounds what a prediction may add to a request.
+// DefaultDeadline limits how long a request waits for its prediction.
 const DefaultDeadline = 50 * time.Millisecond
 
-// DefaultMaxMetricsAge bounds how long metrics are believed.
+// DefaultMaxMetricsAge is the age beyond which metrics no longer count.
 const DefaultMaxMetricsAge = 5 * time.Second
 
 // ErrNoCandidates is returned by Choose when there is no server to choose.
 var ErrNoCandidates = errors.New("cannot choose a server: there are no candidates")
 
-// errAllOmitted is the reason of a choice without a prediction when the service answered.
+// errAllOmitted is the reason of a fallback when the service answered but omitted all candidates.
 var errAllOmitted = errors.New(
 	"the answer has no candidate: their numbers are negative, not finite or old, or the service has no fresh load of their servers")
 
@@ -35,13 +35,13 @@ var errAllOmitted = errors.New(
 type Options struct {
 	// Model is the name under which the service learns, for example "qwen3-32b".
 	Model string
-	// Deadline of one prediction; DefaultDeadline if 0.
+	// Deadline limits one prediction; DefaultDeadline if 0.
 	Deadline time.Duration
-	// MaxMetricsAge is the age beyond which metrics do not count, and their server is not chosen unless those of all are older;
+	// MaxMetricsAge is the age beyond which metrics do not count, and their server is not chosen unless all have older ones;
 	// DefaultMaxMetricsAge if 0.
 	MaxMetricsAge time.Duration
-	// OnError gets the reason of an attempt to send reports that failed, once a second at most, unless it is made again at once
-	// with half of the reports. Each call has a goroutine of its own, and may close the router.
+	// OnError is called with the error of a failed attempt to send reports, at most once a second. It is not called when half of the
+	// reports are sent again at once. Each call runs in its own goroutine and may close the router.
 	OnError func(error)
 }
 
@@ -63,7 +63,7 @@ type Metrics struct {
 	KVCacheUsage float64
 }
 
-// canBeTrue is false for what no server can have, such as NaN of a division by 0.
+// canBeTrue returns false for impossible metrics, such as NaN from a division by 0.
 func (m Metrics) canBeTrue() bool {
 	return m.Waiting >= 0 && m.KVCacheUsage >= 0 && !math.IsInf(m.KVCacheUsage, 1)
 }
@@ -94,15 +94,15 @@ func New(connection grpc.ClientConnInterface, options Options) *Router {
 	}
 }
 
-// SetMetrics takes what was read from a server just now. Metrics that are negative or not finite count as not read.
+// SetMetrics takes the metrics just read from a server. Metrics that are negative or not finite are ignored.
 func (r *Router) SetMetrics(address string, metrics Metrics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.load.setMetrics(address, metrics)
 }
 
-// Choose asks for predictions and returns the best candidate. It fails only when there are no candidates: without an
-// answer within the deadline, Choice.ModelVersion is empty and Choice.Err says why.
+// Choose requests predictions and returns the best candidate. It fails only without candidates. Without an answer within the
+// deadline, it falls back: Choice.ModelVersion is empty and Choice.Err has the reason.
 func (r *Router) Choose(ctx context.Context, promptTokens int32, candidates []Candidate) (*Choice, error) {
 	if len(candidates) == 0 {
 		return nil, ErrNoCandidates
@@ -129,7 +129,7 @@ func (r *Router) predict(ctx context.Context, inputs []*predictionv1.PredictInpu
 	return r.client.Predict(ctx, &predictionv1.PredictRequest{TargetModel: r.options.Model, Inputs: inputs})
 }
 
-// best is the candidate of the least score with the version that answered, or the least loaded one with the reason.
+// best returns the candidate with the least score and the version that answered, or the least loaded one and the reason.
 func (r *Router) best(candidates []Candidate, answer *predictionv1.PredictResponse, err error) (int, string, error) {
 	if err != nil {
 		return r.load.leastLoaded(candidates), "", err
@@ -141,22 +141,22 @@ func (r *Router) best(candidates []Candidate, answer *predictionv1.PredictRespon
 	return index, answer.GetMetadata().GetModelVersion(), nil
 }
 
-// Stats returns what became of the reports up to now.
+// Stats returns what became of the reports so far.
 func (r *Router) Stats() Stats {
 	return r.reporter.stats()
 }
 
-// Close sends the reports that wait, for at most 5 s, and returns what became of all of them. The error is why some were dropped.
+// Close sends waiting reports for at most 5 s, and returns what became of all reports. The error is why some were dropped.
 func (r *Router) Close() (Reported, error) {
 	return r.reporter.close()
 }
 
-// Choice is one request on its way to a server. Call FirstToken and Finished, or Failed.
+// Choice is a request to the chosen server. Call FirstToken and Finished, or Failed.
 type Choice struct {
 	Candidate
-	// ModelVersion answered; empty after a fallback.
+	// ModelVersion is the version that answered; empty after a fallback.
 	ModelVersion string
-	// Err is why there was no prediction; nil when there was one.
+	// Err is why there was no prediction; nil with one.
 	Err error
 
 	router       *Router
@@ -178,7 +178,7 @@ func (c *Choice) Finished(elapsed time.Duration, outputTokens int32) {
 	})
 }
 
-// Failed ends a request that has no times to learn from.
+// Failed ends a request without reporting times.
 func (c *Choice) Failed() {
 	c.end.Do(func() { c.leave(0) })
 }
@@ -196,7 +196,7 @@ func millis(duration time.Duration) float64 {
 func newID() string {
 	var bytes [12]byte
 	if _, err := rand.Read(bytes[:]); err != nil {
-		panic(err) // The system has no randomness.
+		panic(err) // The system has no random numbers.
 	}
 	return hex.EncodeToString(bytes[:])
 }

@@ -16,7 +16,7 @@ from trivet import Client, Router  # noqa: E402
 #: Seconds for each output token.
 POOL = {"10.0.0.1": 0.010, "10.0.0.2": 0.030}
 OUTPUT_TOKENS = 100
-#: Patient, to show predictions on a busy machine too. A gateway gives 0.05.
+#: A long deadline, to show predictions on a busy machine too. A gateway gives 0.05.
 DEADLINE = 1.0
 
 
@@ -43,7 +43,7 @@ def route(router, requests):
         choice = router.choose(prompt_tokens, list(POOL))
         servers[choice.address] += 1
         versions[choice.model_version or "fallback"] += 1
-        # Here a gateway sends the request. Without arguments, the two calls below measure the time themselves.
+        # A gateway sends the request here. Without arguments, the two calls below measure the time themselves.
         per_token = POOL[choice.address]
         choice.first_token(prompt_tokens * per_token / 50)
         choice.finished(OUTPUT_TOKENS, (OUTPUT_TOKENS - 1) * per_token)

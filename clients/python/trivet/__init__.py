@@ -1,4 +1,4 @@
-"""Chooses an LLM server by predicted latency, and reports what then happened. Needs the standard library only."""
+"""Chooses an LLM server for each request by predicted latency, and reports the observed times. Needs only the standard library."""
 
 from .client import Client, TrivetError
 from .load import Candidate

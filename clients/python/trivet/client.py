@@ -1,4 +1,4 @@
-"""Calls Predict and ReportBatch over HTTP, with the standard library."""
+"""Calls Predict and ReportBatch over HTTP, with the standard library; an error status is raised as a `TrivetError`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .messages import Answer, Event, Input, Reported, encode, report_encoded
 _PREDICT = "/prediction.v1.PredictionService/Predict"
 _REPORT = "/observation.v1.ObservationService/ReportBatch"
 _REPORT_SECONDS = 10.0
-#: The longest pause, even if the answer asks for a longer one.
+#: The longest pause in seconds before a retry, even if the answer asks for a longer one.
 _LONGEST_RETRY_AFTER = 300.0
 _Decoded = TypeVar("_Decoded")
 
 
 class TrivetError(Exception):
-    """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol.
+    """The service refused a call, or did not answer within the deadline. `code` is that of the Connect protocol.
 
-    `retry_after` is the time in seconds after which the service wants the next try, 0 when it does not say. `status` is that of
+    `retry_after` is the time in seconds after which to try again, 0 if the service does not ask for one. `status` is that of
     HTTP, 0 without one; over gRPC it is 413 for a message that is too large.
     """
 
@@ -35,7 +35,7 @@ class TrivetError(Exception):
 
     @property
     def is_final(self) -> bool:
-        """Whether the service never takes the message: it cannot read it, or the message is too large."""
+        """True if the service never takes the message: it cannot read it, or the message is too large."""
         return self.status in (400, 413) or (self.status == 0 and self.code == "invalid_argument")
 
 
@@ -48,10 +48,10 @@ class _HttpAnswer(NamedTuple):
 class Client:
     """A thread-safe client that keeps its connections open.
 
-    `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer. Python cannot bound
-    how long the system resolves a name: give an address where the system can be slow.
+    `deadline` is in seconds and limits each step of a prediction: to connect, and to wait for the answer. Python cannot limit
+    how long the system resolves a name, so give an address where that can be slow.
 
-    A token goes to another machine over http only with `allows_token_in_clear`, for all between can read it there.
+    A token is sent to another machine over http only with `allows_token_in_clear`, because others on the network can read it.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Client:
         try:
             return self._send(connection, path, content_type, body, end)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            # The service closed a connection that had been idle. It has not begun the call.
+            # Most likely the service closed an idle connection. To send a call again is safe: a repeated event changes nothing.
             return self._send(self._connect(end), path, content_type, body, end)
 
     def _connect(self, end: float) -> http.client.HTTPConnection:
@@ -156,7 +156,7 @@ def _left(end: float) -> float:
 
 
 def _read(answer: _HttpAnswer, decode: Callable[[Any], _Decoded]) -> _Decoded:
-    # As a date, which proxies may send, it does not count: the caller has a pause of its own.
+    # A date, which proxies may send, is ignored: the caller has its own pause.
     retry_after = float(answer.retry_after) if answer.retry_after.isdecimal() else 0.0
     try:
         value = json.loads(answer.content)

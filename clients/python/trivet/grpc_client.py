@@ -1,4 +1,4 @@
-"""Calls Predict and ReportBatch over gRPC, with grpcio and the messages that protoc generates from the proto folder."""
+"""Calls Predict and ReportBatch over gRPC, with grpcio and the messages that protoc generates from the project's proto folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TOO_LARGE_FOR_TRIVET = re.compile(r"it must be at most \d+ bytes")
 #: 413 as grpcio describes it, and as Envoy writes it in an answer with status 200.
 _TOO_LARGE_FOR_PROXY = re.compile(r"Received http2 header with status: 413|(Payload|Content|Request Entity) Too Large", re.I)
 
-#: Options for the channel. A ping every 10 s finds out within 15 s that the service is gone without having closed its
+#: Options for the channel. A ping every 10 s detects within 15 s that the service is gone without having closed its
 #: connections, as after a power failure. The system alone would take some 15 minutes, and each call its whole deadline.
-#: A service that comes back is found within some two seconds. gRPC alone waits up to two minutes between its attempts.
+#: A service that is available again is reached within some two seconds. gRPC alone waits up to two minutes between attempts.
 CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -26,7 +26,7 @@ CHANNEL_OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # An attempt may take as long too: with less, a busy service might never be reached.
+    # This also limits an attempt to connect: with less, a busy service might never be reached.
     ("grpc.min_reconnect_backoff_ms", 2000),
 )
 
@@ -103,7 +103,7 @@ def _to_trivet_error(error: Any) -> TrivetError:
 
 
 def _is_too_large(code: Any, details: str) -> bool:
-    """The codes alone do not tell: limits of rate answer with RESOURCE_EXHAUSTED too, and gRPC has no code for the 413 of a proxy."""
+    """Checks the text too: rate limits also answer with RESOURCE_EXHAUSTED, and gRPC has no code for the 413 of a proxy."""
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return _TOO_LARGE_FOR_TRIVET.search(details) is not None
     return code is grpc.StatusCode.UNKNOWN and _TOO_LARGE_FOR_PROXY.fullmatch(details) is not None

@@ -19,16 +19,16 @@ from .router import Choice, Router
 
 _MARK = "trivet_request_id"
 _MAX_UNDER_WAY = 100_000
-#: Where LiteLLM keeps what belongs to a request: newer endpoints such as `aresponses` have a name of their own.
+#: The keys under which LiteLLM keeps the metadata of a request: newer endpoints such as `aresponses` use another key.
 _METADATA_NAMES = ("litellm_metadata", "metadata")
 
 
 class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
     """Chooses a healthy deployment of the requested model by predicted latency.
 
-    `server_of` names the server of a deployment, by default its `api_base`; deployments of one server share its load, and take turns.
-    `count_tokens` gives the length of a prompt, by default a quarter of its characters.
-    Whatever fails, the strategy that the LiteLLM router was made with chooses.
+    `server_of` returns the server of a deployment, by default its `api_base`; deployments of one server share its load, and take turns.
+    `count_tokens` returns the length of a prompt, by default a quarter of its characters.
+    If anything fails, the strategy with which the LiteLLM router was created chooses.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
         self._choose_otherwise_async = router.async_get_available_deployment
 
     def install(self) -> None:
-        """Makes the LiteLLM router choose by predictions, and learn from what it then sees."""
+        """Makes the LiteLLM router choose by predictions, and report the times that it observes."""
         self._router.set_custom_routing_strategy(self)
         litellm.callbacks.append(self.logger)
 
@@ -83,7 +83,7 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
         return await self._choose_otherwise_async(**request)
 
     def get_available_deployment(self, model: str, *args: Any, **kwargs: Any) -> Any:
-        """Blocking calls are not predicted: the router's own strategy chooses."""
+        """For blocking calls, the router's own strategy chooses, without predictions."""
         return self._choose_otherwise(model, *args, **kwargs)
 
     async def _choose(self, healthy: List[Dict[str, Any]], request: Dict[str, Any]) -> Dict[str, Any]:
@@ -96,7 +96,7 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
         return self._take_turn(choice.address, by_server[choice.address])
 
     def _take_turn(self, server: str, deployments: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """Spreads requests over deployments of one server, which may have limits of their own."""
+        """Spreads requests over the deployments of one server, each of which may have its own limits."""
         turn = self._turns.get(server, 0)
         self._turns[server] = turn + 1
         return deployments[turn % len(deployments)]
@@ -105,7 +105,7 @@ class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
 class TrivetLogger(CustomLogger):  # type: ignore[misc]
     """Reports the time to the first token and per output token of requests that stream.
 
-    A request that does not stream has no time to its first token: it ends without a report.
+    A request that does not stream has no time to the first token, so it ends without a report.
     """
 
     def __init__(self) -> None:
@@ -113,15 +113,15 @@ class TrivetLogger(CustomLogger):  # type: ignore[misc]
         self._under_way: OrderedDict[str, Choice] = OrderedDict()
 
     def forget(self, request_kwargs: Optional[Dict[str, Any]]) -> None:
-        """Ends the choice of a former attempt at the same request."""
+        """Ends the choice of an earlier attempt at the same request."""
         self._finish(_find_mark(request_kwargs))
 
     def follow(self, choice: Choice, request_kwargs: Optional[Dict[str, Any]]) -> None:
-        """Marks a request, so that its end is recognized. A request without kwargs cannot be marked."""
+        """Marks a request, so that its end can be matched. A request without kwargs cannot be marked."""
         if request_kwargs is None:
             return choice.failed()
         name = next((one for one in _METADATA_NAMES if one in request_kwargs), "metadata")
-        # A new dictionary: the present one is the caller's, who may use it for other requests too.
+        # A new dictionary, because the present one belongs to the caller, who may use it for other requests too.
         metadata = request_kwargs.get(name)
         request_kwargs[name] = {**(metadata if isinstance(metadata, dict) else {}), _MARK: choice.request_id}
         self._under_way[choice.request_id] = choice
@@ -147,7 +147,7 @@ class TrivetLogger(CustomLogger):  # type: ignore[misc]
         tokens = payload.get("completion_tokens") or 0
         if not payload.get("stream") or payload.get("cache_hit") or not first or not end or tokens < 1:
             return choice.failed()
-        # LiteLLM counts from the arrival at its router; what a server took begins with the choice.
+        # LiteLLM counts from the arrival at its router, but the time of the server begins with the choice.
         choice.first_token(max(first - choice.started_at, 0.0))
         return choice.finished(tokens, max(end - first, 0.0))
 
@@ -162,7 +162,7 @@ class TrivetLogger(CustomLogger):  # type: ignore[misc]
 
 
 def estimate_tokens(prompt: Any) -> int:
-    """A quarter of the characters of messages or texts: enough to tell long prompts from short ones."""
+    """Returns a quarter of the characters of messages or texts: enough to distinguish long prompts from short ones."""
     if isinstance(prompt, str):
         return len(prompt) // 4
     if isinstance(prompt, dict):
@@ -178,7 +178,7 @@ def _api_base(deployment: Dict[str, Any]) -> str:
 
 
 def _find_mark(*holders: Optional[Dict[str, Any]]) -> str:
-    """The mark in the metadata of the first holder that has one; empty if none has."""
+    """Returns the first mark found in the metadata of these holders; empty without one."""
     for holder in holders:
         for name in _METADATA_NAMES:
             metadata = (holder or {}).get(name)

@@ -1,4 +1,4 @@
-"""Keeps what a router knows of its servers, and computes the score of docs/how-to/route.md."""
+"""Keeps the load of each server, and ranks servers by the score of docs/how-to/route.md."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .messages import Input, Prediction, to_int32
 
-#: Weight of the time to the first token beside the rest of the answer.
+#: Weight of the time to the first token relative to the rest of the answer.
 TTFT_WEIGHT = 6
 #: Scores this close count as equal.
 TIE = 1.05
-#: A server that got none of this many requests for each server gets the next one, so that it is measured again.
+#: A server that got none of the last EXPLORE_AFTER × (number of servers) requests gets the next one, so that it is measured again.
 EXPLORE_AFTER = 50
-#: Metrics that are older, in seconds, do not count: a server that died would look idle for ever.
+#: Metrics older than this many seconds do not count: a dead server would look idle forever.
 MAX_METRICS_AGE = 5.0
-#: A server that was not a candidate for this many seconds and has nothing under way is forgotten.
+#: A server without requests under way that was not a candidate for this many seconds is forgotten.
 FORGET_AFTER = 3600.0
-#: A request that its caller has not ended after this many seconds counts as ended.
+#: A request that its caller did not end within this many seconds counts as ended.
 LONGEST_REQUEST = 3600.0
 
 
@@ -60,7 +60,7 @@ class _Request(NamedTuple):
 
 @dataclass
 class Load:
-    """Counts what a router has sent: these numbers are fresh when those of a server are old. Not thread-safe."""
+    """Counts what a router has sent: these numbers are fresh even when the metrics of a server are old. Not thread-safe."""
 
     max_metrics_age: float = MAX_METRICS_AGE
     clock: Callable[[], float] = time.monotonic
@@ -71,23 +71,23 @@ class Load:
     forgot_at: float = 0.0
 
     def of(self, address: str) -> _Server:
-        """The server of an address."""
+        """Returns the server of an address."""
         if address not in self.servers:
             self.servers[address] = _Server(last_sent=self.sent, asked_at=self.clock())
         return self.servers[address]
 
     def set_metrics(self, address: str, waiting: int, kv_cache_usage: float) -> None:
-        """Takes what was read from a server just now."""
+        """Takes the metrics just read from a server."""
         server = self.of(address)
         server.metrics, server.sent_since_metrics = _Metrics(waiting, kv_cache_usage, self.clock()), 0
 
     def _metrics_of(self, server: _Server) -> Optional[_Metrics]:
-        """What was read from a server, unless it is too old."""
+        """Returns the metrics of a server, or None if they are too old."""
         metrics = server.metrics
         return metrics if metrics is not None and self.clock() - metrics.read_at <= self.max_metrics_age else None
 
     def _find_old(self, candidates: Sequence[Candidate]) -> Set[int]:
-        """The positions of the candidates whose metrics are too old, unless those of all are."""
+        """Returns the positions of the candidates with old metrics; none if all have old ones."""
         servers = [self.of(candidate.address) for candidate in candidates]
         old = {i for i, one in enumerate(servers) if one.metrics is not None and self._metrics_of(one) is None}
         return old if len(old) < len(candidates) else set()
@@ -104,7 +104,7 @@ class Load:
         }
 
     def ask(self, prompt_tokens: int, candidates: Sequence[Candidate]) -> List[Input]:
-        """Each candidate twice: input i is candidate i with its present load, input i + n the same candidate idle."""
+        """Returns two inputs for each candidate: input i is candidate i with its present load, input i + n the same candidate idle."""
         self._end_unended()
         self._forget_unused()
         loaded = [self._loaded(i, prompt_tokens, candidate) for i, candidate in enumerate(candidates)]
@@ -115,7 +115,7 @@ class Load:
         server = self.of(candidate.address)
         server.asked_at = self.clock()
         metrics = self._metrics_of(server)
-        # The queue when it was read, and what was sent since then and is still there.
+        # The queue at the last read, plus requests that were sent since then and have not ended.
         waiting = 0 if metrics is None else metrics.waiting + min(server.sent_since_metrics, server.under_way)
         return Input(
             input_id=input_id,
@@ -130,11 +130,11 @@ class Load:
         )
 
     def rank(self, candidates: Sequence[Candidate], predictions: Mapping[int, Prediction]) -> List[int]:
-        """The positions of the candidates, best first. Those without a prediction come last, and those
-        with old metrics unless those of all are old.
+        """Returns the positions of the candidates, best first. Those without a prediction come last, and so do those
+        with old metrics unless all have old ones.
 
-        Of the others, a candidate that was not chosen for long comes first, so that it is measured again. Otherwise, of those within 5 % of the
-        least score, the one with the fewest requests since its last metrics comes first.
+        Of the others, a candidate that was not chosen for a long time comes first, so that it is measured again. Otherwise, of those
+        within 5 % of the least score, the one with the fewest requests since its last metrics comes first.
         """
         count = len(candidates)
         old = self._find_old(candidates)
@@ -165,9 +165,9 @@ class Load:
         return None
 
     def rank_by_load(self, candidates: Sequence[Candidate]) -> List[int]:
-        """The positions of the candidates without predictions: the fewest requests, waiting and under way, first.
+        """Returns the positions of the candidates without predictions: the fewest requests, waiting and under way, first.
 
-        Those with old metrics come last unless those of all are old.
+        Those with old metrics come last unless all have old ones.
         """
         old = self._find_old(candidates)
 
@@ -199,7 +199,7 @@ class Load:
             self.mean_output_tokens += (output_tokens - self.mean_output_tokens) / 100
 
     def _end_unended(self) -> None:
-        """Ends requests whose caller has lost them: a server would look busier with each."""
+        """Ends requests that their callers never end, since a server would look busier with each of them."""
         now = self.clock()
         while self.requests:
             number, request = next(iter(self.requests.items()))

@@ -1,4 +1,4 @@
-"""Declares the messages of prediction.v1 and observation.v1 as values, and as the JSON of proto3."""
+"""Defines the messages of prediction.v1 and observation.v1, and converts them to and from the JSON of proto3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Callable, Dict, List, Mapping, Protocol, Sequence, TypeVar
 
-#: Reasons that a `Reported` keeps.
+#: A `Reported` keeps at most this many reasons.
 MAX_REASONS = 100
 _MAX_INT32 = 2**31 - 1
 _Encoded = TypeVar("_Encoded")
@@ -34,7 +34,7 @@ class Input:
     server_ip: str = ""
 
     def to_json(self) -> Dict[str, Any]:
-        """The fields that are not 0 or empty. The names are those of the proto file, which the service takes as well."""
+        """Returns the fields that are not 0 or empty, under the names of the proto file, which the service accepts too."""
         values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
         return {name: value for name, value in values if value}
 
@@ -51,7 +51,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Answer:
-    """Predictions in the order of the inputs, and what answered."""
+    """Predictions in the order of the inputs, and the version that answered."""
 
     predictions: Sequence[Prediction]
     model_version: str
@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass
 class Reported:
-    """What became of reported events. `reasons` has one line for each of the first refused events."""
+    """What became of reported events. `reasons` says why events were refused: the first 100 of a call, the last 100 of a reporter."""
 
     accepted: int = 0
     refused: int = 0
@@ -83,7 +83,7 @@ class Reported:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Reported:
-        """Reads the answer of ReportBatch, whose counts are 64-bit numbers and therefore texts."""
+        """Reads the answer of ReportBatch. Its counts are 64-bit numbers, which the JSON of proto3 writes as strings."""
         reasons = [str(refusal["reason"]) for refusal in value["refusals"]]
         return Reported(int(value["accepted"]), int(value["refused"]), reasons)
 
@@ -98,28 +98,28 @@ class Asker(Protocol):
     deadline: float
 
     def predict(self, model: str, inputs: Sequence[Input]) -> Answer:
-        """Answers every input, or raises TrivetError."""
+        """Returns a prediction for every input that the service did not omit, or raises TrivetError."""
 
     def report(self, events: Sequence[Event]) -> Reported:
         """Returns once every accepted event is durable, or raises TrivetError."""
 
 
 def encode(value: Any) -> str:
-    """Writes a message as JSON. Raises TypeError or ValueError for what JSON cannot carry, such as NaN or half a surrogate pair."""
+    """Writes a message as JSON. Raises TypeError or ValueError for what JSON cannot have, such as NaN or a lone surrogate."""
     text = json.dumps(value, default=_to_number, allow_nan=False, ensure_ascii=False)
     text.encode()
     return text
 
 
 def _to_number(value: Any) -> Any:
-    """Reads a number that is not Python's own, such as one of NumPy."""
+    """Converts a number of another library, such as NumPy."""
     return operator.index(value) if hasattr(value, "__index__") else float(value)
 
 
 def report_encoded(
     events: Sequence[Event], encode_event: Callable[[Event], _Encoded], send: Callable[[List[_Encoded]], Reported]
 ) -> Reported:
-    """Sends the events that can be encoded and counts the others as refused: one bad event never fails the others."""
+    """Sends the events that can be encoded, and counts the others as refused, so that one bad event never fails the others."""
     encoded: List[_Encoded] = []
     reasons: List[str] = []
     for event in events:
@@ -134,22 +134,22 @@ def report_encoded(
 
 
 def at(seconds: float) -> str:
-    """A moment in seconds since the epoch, as events carry it. Events have it because they can wait before they are sent."""
+    """Formats a time in seconds since the epoch for an event. Events have a time because they may wait before they are sent."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
 def dispatched(request_id: str, model: str, chosen: Input, moment: str) -> Event:
-    """A request was sent to a server."""
+    """Returns the event that a request was sent to a server."""
     return {"dispatched": {"requestId": request_id, "targetModel": model, "input": chosen.to_json(), "at": moment}}
 
 
 def first_token(request_id: str, ttft_seconds: float) -> Event:
-    """The first token arrived just now."""
+    """Returns the event that the first token arrived just now."""
     return {"firstToken": {"requestId": request_id, "ttftMillis": ttft_seconds * 1000, "at": at(time.time())}}
 
 
 def finished(request_id: str, elapsed_seconds: float, output_tokens: int) -> Event:
-    """The answer ended just now, `elapsed_seconds` after its first token."""
+    """Returns the event that the answer ended just now, `elapsed_seconds` after its first token."""
     tokens = to_int32(output_tokens)
     event: Event = {"requestId": request_id, "outputTokens": tokens, "at": at(time.time())}
     if tokens > 1:
@@ -163,7 +163,7 @@ def to_int32(value: float) -> int:
 
 
 def check_amount(name: str, value: float) -> float:
-    """Returns a count or share that can be true; raises ValueError for others."""
+    """Returns a possible count or share; raises ValueError for an impossible one."""
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{name} must be a number of 0 or more, got {value}")
     return value

@@ -1,4 +1,4 @@
-"""Routes requests of Ray Serve LLM, and measures its replicas.
+"""Routes the requests of Ray Serve LLM by predicted latency, and measures the times of its replicas.
 
 The router asks for predictions, ranks the replicas and reports each dispatch. A replica reports when its first token and
 its end came, under the same request id (`time_stream`): the service joins the events of several processes.
@@ -31,8 +31,8 @@ from .router import Ranking, Router
 Chunk = TypeVar("Chunk")
 _MAX_PENDING = 10_000
 _MAX_REPLICAS = 10_000
-# Ray asks without a request, again and again, while other requests wait for their predictions. Without a pause in the
-# event loop they would wait for ever.
+# Ray calls the router without a request, again and again, while other requests wait for predictions. Without a pause in the
+# event loop, they would wait forever.
 _PAUSE_SECONDS = 0.005
 
 
@@ -40,7 +40,7 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
     """Set it in `RequestRouterConfig(request_router_class="trivet.ray_serve:TrivetRequestRouter", request_router_kwargs=...)`.
 
     Ray can stop the task that asks for a request while it waits for a prediction. With FIFOMixin, the next task that finds
-    a replica serves that request. Without it, the request would wait for ever.
+    a replica serves that request. Without FIFOMixin, the request would wait forever.
     """
 
     def initialize_state(
@@ -54,11 +54,11 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         allows_token_in_clear: bool = False,
         **_others: Any,
     ) -> None:
-        """Takes `request_router_kwargs`. The two stats are names in what the replica's record_routing_stats() returns."""
+        """Takes `request_router_kwargs`. The two stats are keys in what the replica's record_routing_stats() returns."""
         if not model:
             raise ValueError("request_router_kwargs must name the model, for example {'model': 'qwen3-32b'}")
         client = Client(url, token=token, deadline=deadline, allows_token_in_clear=allows_token_in_clear)
-        # Ray does not tell when stats were read, and takes dead replicas out by itself.
+        # Ray does not show when stats were read, and removes dead replicas by itself, so stats count at any age.
         self._trivet = Router(client, model, max_metrics_age=math.inf)
         self._stats = (waiting_stat, kv_cache_stat)
         self._seen_stats: OrderedDict[str, Any] = OrderedDict()
@@ -69,13 +69,13 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         candidate_replicas: List[RunningReplica],
         pending_request: Optional[PendingRequest] = None,
     ) -> List[List[RunningReplica]]:
-        """Each replica is a rank of its own, best first: Ray takes the first that has room."""
+        """Returns each replica as a rank, best first: Ray takes the first with room."""
         if not candidate_replicas:
             return []
         if pending_request is None:
             await asyncio.sleep(_PAUSE_SECONDS)
             return [candidate_replicas]
-        # Without it, Ray asks again at once while every replica is full.
+        # Without this pause, Ray calls again at once while every replica is full.
         pending_request.routing_context.should_backoff = True
         by_name = {_name(replica.replica_id): replica for replica in candidate_replicas}
         for name, replica in by_name.items():
@@ -98,7 +98,7 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         result.add_done_callback(lambda _result: choice.failed())
 
     def _get_pending_request_matching_metadata(self, request_metadata: Any = None) -> Optional[PendingRequest]:
-        """For FIFOMixin: the request that was ranked, if it still waits; without it, Ray serves the oldest."""
+        """For FIFOMixin: returns the ranked request if it still waits; without this method, Ray serves the oldest."""
         find = getattr(self, "_get_pending_request_matching_internal_request_id", None)
         return None if find is None else find(request_metadata)
 
@@ -113,12 +113,12 @@ class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
         try:
             self._trivet.set_metrics(name, waiting=stats.get(waiting, 0), kv_cache_usage=stats.get(kv_cache, 0))
         except (TypeError, ValueError):
-            # The replica says nothing that can be true, for example None: a request must not fail because of that.
+            # The stats of the replica are impossible, such as None: a request must not fail because of that.
             return
 
 
 def count_tokens(pending_request: PendingRequest) -> int:
-    """A quarter of the characters of the request's messages or prompt: enough to tell long prompts from short ones."""
+    """Returns a quarter of the characters of the request's messages or prompt: enough to distinguish long prompts from short ones."""
     for argument in pending_request.args:
         content = getattr(argument, "messages", None) or getattr(argument, "prompt", None)
         if content:
@@ -135,7 +135,7 @@ async def time_stream(
 ) -> AsyncIterator[Chunk]:
     """In a replica: passes a stream through, and reports its first token and its end.
 
-    `count` gives the tokens in a chunk. With batched streaming a chunk has several; one token a chunk would be wrong.
+    `count` returns the tokens in a chunk. With batched streaming, a chunk has several tokens.
     """
     started_at = time.monotonic()
     first_at: Optional[float] = None

@@ -1,4 +1,4 @@
-"""Sends events in batches from a thread of its own: routing never waits for it."""
+"""Sends events in batches from a thread, with retries; drops further events when too many wait. Routing never waits for the service."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .client import TrivetError
 from .messages import MAX_REASONS, Asker, Event, Reported
 
 _BATCH = 500
-#: How many events more the next full batch may have, after one was refused and sent again in halves.
+#: After a batch was refused and halved, each full batch that is taken raises the limit by this many events.
 _BATCH_GROWTH = 10
-#: Pauses between tries double up to here.
+#: Pauses between tries double up to this many seconds.
 _LONGEST_PAUSE = 10.0
 _NOT_ALLOWED = ("permission_denied", "unauthenticated")
 _LOG_EVERY = 60.0
@@ -25,7 +25,7 @@ _logger = logging.getLogger("trivet")
 
 @dataclass(frozen=True)
 class ReporterStats:
-    """What became of the events so far. `last_error` is why events were refused or could not be sent the last time."""
+    """What became of the events so far. `last_error` is the last reason why events were refused or could not be sent."""
 
     waiting: int
     accepted: int
@@ -35,9 +35,9 @@ class ReporterStats:
 
 
 class Reporter:
-    """Keeps up to `capacity` events while the service is away; beyond that it drops events and counts them.
+    """Keeps up to `capacity` events while the service is unavailable; further events are dropped and counted.
 
-    It logs what goes wrong once a minute, as a warning of the logger "trivet".
+    It logs failures at most once a minute, as a warning of the logger "trivet".
     """
 
     def __init__(self, client: Asker, *, interval: float = 1.0, capacity: int = 10_000) -> None:
@@ -53,7 +53,7 @@ class Reporter:
         self._taken_since_drop = False
         self._gave_up = False
         self._give_up_at = 0.0
-        #: Seconds to the next try after a failure, at least; 0 after a success.
+        #: The least number of seconds to the next try after a failure; 0 after a success.
         self._pause = 0.0
         self._last_error = ""
         self._log_again_at = 0.0
@@ -70,13 +70,13 @@ class Reporter:
                 self._changed.notify()
 
     def stats(self) -> ReporterStats:
-        """Tells how the reports go."""
+        """Returns the counts so far and the last error."""
         with self._changed:
             reported = self.reported
             return ReporterStats(len(self._events), reported.accepted, reported.refused, self.dropped, self._last_error)
 
     def close(self, timeout: float = 5.0) -> Reported:
-        """Sends what waits, for at most `timeout` seconds; then drops the rest. Returns what became of all events."""
+        """Sends waiting events for at most `timeout` seconds, then drops the rest. Returns what became of all events."""
         with self._changed:
             if not self._closing.is_set():
                 self._give_up_at = time.monotonic() + timeout
@@ -84,7 +84,7 @@ class Reporter:
             self._changed.notify()
         self._thread.join(timeout)
         with self._changed:
-            # A batch whose answer comes later is counted here.
+            # These counts include a batch whose answer would come later.
             self._gave_up = True
             self.dropped += len(self._events)
             self._events.clear()
@@ -100,7 +100,7 @@ class Reporter:
                 return
 
     def _wait(self) -> bool:
-        """Waits until a batch is due; false when there is no time left to try again."""
+        """Waits until a batch is due. Returns False when close() leaves no time to try again."""
         if self._pause > 0:
             return self._wait_to_try_again()
         with self._changed:
@@ -109,7 +109,7 @@ class Reporter:
         return True
 
     def _wait_to_try_again(self) -> bool:
-        """Only close() ends the wait early: the events that arrive meanwhile are no reason to try."""
+        """Waits out the pause. Only close() ends it early; events that arrive meanwhile do not."""
         if not self._closing.is_set():
             self._closing.wait(self._pause)
             return True
@@ -132,9 +132,9 @@ class Reporter:
             self._pause = 0.0
 
     def _settle_failure(self, batch: List[Event], error: TrivetError) -> None:
-        """Halves a batch that was refused for good, and drops an event that was refused alone. Keeps what a later try can bring.
+        """Halves a batch that was refused for good, and drops an event that was refused alone. Keeps events that a later try can send.
 
-        Pauses after a drop only where nothing was taken since the last one: a bad event must not slow down the good ones.
+        Pauses after a drop only if no batch was taken since the last drop, because a bad event must not slow down good ones.
         """
         if error.is_final and len(batch) > 1:
             self._batch_limit, self._pause = len(batch) // 2, 0.0
@@ -145,7 +145,7 @@ class Reporter:
         else:
             self._warn(str(error))
         if is_forbidden:
-            # It says nothing of the size, and those that wait are many.
+            # The refusal was not about the size, and many events may wait.
             self._batch_limit = _BATCH
         tries_at_once = is_forbidden or (error.is_final and (self._taken_since_drop or self._closing.is_set()))
         self._pause = 0.0 if tries_at_once else self._next_pause(error)
@@ -153,7 +153,7 @@ class Reporter:
             self._taken_since_drop = False
 
     def _next_pause(self, error: TrivetError) -> float:
-        """Longer after each failure, and of a random length, so that gateways do not come back all at once."""
+        """Returns a pause that grows with each failure and is random, so that gateways do not all come back at once."""
         longest = self._interval if self._closing.is_set() else max(self._interval, _LONGEST_PAUSE)
         pause = min(longest, max(self._interval, 2 * self._pause))
         return max(pause, error.retry_after) * random.uniform(1.0, 1.25)
@@ -170,7 +170,7 @@ class Reporter:
             self._warn(reported.reasons[0] if reported.reasons else "refused")
 
     def _drop(self, batch: List[Event], reason: str) -> None:
-        """The service never takes these events."""
+        """Drops events that the service never takes."""
         with self._changed:
             if self._gave_up:
                 return

@@ -1,4 +1,4 @@
-"""Chooses a server for each request by predicted latency, and reports what then happened."""
+"""Chooses a server for each request by predicted latency; without an answer in time, the server with the fewest requests (fallback)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .load import MAX_METRICS_AGE, Candidate, Load
 from .messages import Answer, Asker, Input, Reported
 from .reporter import Reporter
 
-#: After this many predictions that failed one after the other, the router stops to ask for _PAUSE seconds.
+#: After this many failed predictions in a row, the router does not request predictions for _PAUSE seconds.
 _FAILURES = 3
 _PAUSE = 1.0
 
 
 class Router:
-    """Thread-safe. Without a prediction it chooses the server with the fewest requests; it never fails a request.
+    """Thread-safe. Without a prediction it chooses the server with the fewest requests. It raises an error only without candidates.
 
-    choose_async() keeps the deadline of the client in any case. choose() keeps it as the client does: see Client.
+    choose_async() always keeps the deadline of the client. choose() keeps it only as far as the client does: see Client.
     """
 
     def __init__(
@@ -44,9 +44,10 @@ class Router:
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="trivet-predict")
 
     def set_metrics(self, address: str, *, waiting: float = 0, kv_cache_usage: float = 0.0) -> None:
-        """Takes what was read from a server just now: the length of its queue, the share of its KV cache in use.
+        """Takes the metrics just read from a server: the length of its queue, the share of its KV cache in use (0 to 1).
 
-        A server whose metrics are older than `max_metrics_age` seconds is chosen after those that have newer ones, or none.
+        Raises ValueError for impossible metrics. A server whose metrics are older than `max_metrics_age` seconds is chosen only after
+        servers with newer metrics or without any.
         """
         messages.check_amount("waiting", waiting)
         messages.check_amount("kv_cache_usage", kv_cache_usage)
@@ -59,12 +60,12 @@ class Router:
         return ranking.dispatch(ranking.candidates[0].address)
 
     async def choose_async(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Choice:
-        """As choose(), without blocking the event loop."""
+        """Does the same as choose() without blocking the event loop."""
         ranking = await self.rank_async(prompt_tokens, candidates)
         return ranking.dispatch(ranking.candidates[0].address)
 
     def rank(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Ranking:
-        """Ranks the candidates, best first, and counts nothing."""
+        """Ranks the candidates, best first, without counting a request."""
         named, inputs = self._prepare(prompt_tokens, candidates)
         try:
             answer: Union[Answer, TrivetError] = self._predict(inputs, threading.Lock())
@@ -73,7 +74,7 @@ class Router:
         return self._settle(named, inputs, answer)
 
     async def rank_async(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Ranking:
-        """As rank(), without blocking the event loop, and with a deadline for all of it."""
+        """Does the same as rank() without blocking the event loop, and keeps the deadline over all steps together."""
         named, inputs = self._prepare(prompt_tokens, candidates)
         loop = asyncio.get_running_loop()
         settled = threading.Lock()
@@ -89,7 +90,7 @@ class Router:
         return self._settle(named, inputs, answer)
 
     def close(self) -> Reported:
-        """Sends the reports that wait; returns what became of all of them."""
+        """Sends waiting reports, and returns what became of all reports."""
         self._threads.shutdown(wait=False)
         return self.reporter.close()
 
@@ -103,7 +104,7 @@ class Router:
             return named, self._load.ask(messages.to_int32(prompt_tokens), named)
 
     def _predict(self, inputs: Sequence[Input], settled: threading.Lock) -> Answer:
-        # The first to take the lock decides how the request counts: this call, or the deadline that passed before it.
+        # The first to take the lock counts the request as a success or a failure: this call, or the deadline if it passed before.
         if time.monotonic() < self._ask_again_at:
             raise TrivetError("unavailable", "the last predictions failed")
         try:
@@ -144,7 +145,7 @@ def _as_trivet_error(error: Exception) -> TrivetError:
 
 
 class Ranking:
-    """Candidates, best first. `model_version` is empty and `error` is set when there was no prediction."""
+    """The candidates, best first. Without a prediction, `model_version` is empty and `error` is set."""
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class Ranking:
 
 
 class Choice:
-    """One request on its way to a server. Call first_token() and finished(), or failed()."""
+    """A request to the chosen server. Call first_token() and finished(), or failed()."""
 
     def __init__(self, router: Router, ranking: Ranking, chosen: Input, request_id: Optional[str]) -> None:
         self.address = chosen.server_ip
@@ -186,7 +187,7 @@ class Choice:
         self._first_token_at: Optional[float] = None
 
     def dispatched(self) -> None:
-        """Reports the dispatch, once. Without this call first_token() reports it, so that a request that fails is not reported."""
+        """Reports the dispatch, once. Without this call, first_token() reports it, so that a request that fails before is not reported."""
         with self._lock:
             if self._is_reported:
                 return
@@ -204,8 +205,8 @@ class Choice:
     def finished(self, output_tokens: int, elapsed: Optional[float] = None) -> None:
         """Reports the end of the answer, `elapsed` seconds after its first token, or now.
 
-        Without `elapsed` and without first_token(), as of an answer that was not streamed, the request ends without a report: nothing
-        tells the time of its tokens.
+        Without `elapsed` and without first_token(), as for an answer that was not streamed, the request ends without a report, because
+        the time of its tokens is not known.
         """
         first_token_at = self._first_token_at
         seconds = time.monotonic() - first_token_at if elapsed is None and first_token_at is not None else elapsed
@@ -213,7 +214,7 @@ class Choice:
             self._router.reporter.send([messages.finished(self.request_id, seconds, output_tokens)])
 
     def failed(self) -> None:
-        """Ends a request that has no times to learn from."""
+        """Ends a request without reporting times."""
         self._end(0)
 
     def _end(self, output_tokens: int) -> bool:

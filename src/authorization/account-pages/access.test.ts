@@ -48,7 +48,7 @@ test('a person cannot see or change an application, a token or a session of anot
       (await eve.readRefusal(eve.post(path + action, { ...csrf, name: 'x', confirm: 'Harbour CI', slot: '1' }))).status,
       404,
     );
-  // As for what is deleted already: they lead to the list of the own ones.
+  // As for something that was deleted already: they redirect to the person's own list.
   assert.match(
     (await eve.post(`${path}/delete`, { ...csrf, confirm: 'Harbour CI' })).location ?? '',
     /^\/account\/app/,
@@ -207,7 +207,7 @@ test('a page that was opened before an upgrade, and names no time of a secret, d
   const send = () => client.readRefusal(client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' }));
   const refused = await send();
   assert.equal(refused.status, 422);
-  assert.match(refused.body, /No secret was deleted: the page was from before an update of this service/);
+  assert.match(refused.body, /No secret was deleted: the page was opened before an update of this service/);
   client.jar.set('trivet_language', 'zh-CN');
   assert.match((await send()).body, /未删除任何密钥：该页面是在服务升级之前打开的/);
   assert.equal((await listSecrets(service.store, clientId)).length, 2);

@@ -19,13 +19,13 @@ import { createPasswordLink } from '../password-links/password-link.ts';
 import { createSetupLink } from '../sign-in/setup-routes.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
-/** What people brought. */
+/** Names and texts that people entered. */
 const CONTENT =
   'ada grace Ada Grace Lovelace Hopper Harbour CI Builds your repositories ci example org Backup Chrome Linux unknown'.split(
     ' ',
   );
 
-/** Pages name it; it is not called. */
+/** Pages show this URL; no one calls it. */
 const UPSTREAM = {
   issuer: 'https://login.example.org',
   clientId: 'trivet',
@@ -55,7 +55,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       const ada = await addUser(service, 'ada', true);
       await addUser(service, 'grace');
       const { clientId, clientSecret = '' } = await fillAccount(service, ada);
-      // The page of an application shows how its secret ends.
+      // The page of an application shows the last characters of its secret.
       content.push(...(clientSecret.slice(-4).match(/\w+/g) ?? []));
       await check('/sign-in', `${service.url}/sign-in`);
       await check('/forgot-password', `${service.url}/forgot-password`);

@@ -1,4 +1,4 @@
-/** Creates the parts that the routes of account pages share: the signed-in person, forms, answers. */
+/** Creates what the routes of account pages share: the signed-in person, forms, responses. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import {

@@ -48,12 +48,12 @@ const WARNING_KINDS = new Set([
 ]);
 
 export interface EventNames {
-  /** Absent where all events are of one account. */
+  /** Logins by user id; absent if all events are of one account. */
   readonly logins?: ReadonlyMap<string, string>;
   readonly applications: ReadonlyMap<string, string>;
 }
 
-/** Returns names by client id. An application that was deleted has none. */
+/** Returns names by client id, without deleted applications. */
 export async function findApplicationNames(
   store: AccountPages['context']['store'],
   events: readonly RecordedEvent[],
@@ -72,7 +72,7 @@ export function renderEvent(messages: Messages, event: RecordedEvent, { logins, 
     application ? `${application} (${clientId})` : clientId,
     event.address === '-' ? undefined : event.address,
   ].filter((fact) => fact !== undefined);
-  // The names are those of the log, which is English, like the log of the service.
+  // Details keep the English names of the audit log.
   const recorded = Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`);
   const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
   return html`<li class="item"><div><p><strong>${messages.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>

@@ -9,7 +9,7 @@ import type { SignInContext } from '../sign-in/sign-in-context.ts';
 
 const FEW_CODES = 3;
 
-/** Undefined when nothing is missing. */
+/** Returns undefined if there is nothing to advise. */
 export async function findAdvice(
   messages: Messages,
   { store, baseUrl }: Pick<SignInContext, 'store' | 'baseUrl'>,

@@ -1,4 +1,4 @@
-/** The page of an application changes the grants that it shows, and no others. */
+/** The page of an application changes only the grants that it shows. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { addUser, openAs, servePages } from '../../../test/support/pages/page-service.ts';

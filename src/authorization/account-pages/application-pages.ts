@@ -19,7 +19,7 @@ import type { ApplicationSecret } from '../applications/application-secret-store
 import type { Application } from '../applications/application-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
-/** A form as its owner filled it in. */
+/** The fields of the form as the owner filled them in. */
 export interface ApplicationValues {
   readonly name: string;
   readonly homepage: string;
@@ -109,7 +109,7 @@ export interface ApplicationView extends FormView {
   /** The address of the authorization server. */
   readonly issuer: string;
   readonly secrets: readonly ApplicationSecret[];
-  /** Shown on the page that made it, and never again. */
+  /** A new secret, shown this once. */
   readonly secret?: string | undefined;
   readonly done?: string | undefined;
 }

@@ -130,7 +130,7 @@ async function change(context: AccountPages['context'], submission: Submission):
   return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
 }
 
-/** The page with what was wrong; undefined once the application is deleted. */
+/** Returns the page with the mistake, or undefined if the application was deleted. */
 async function remove(context: AccountPages['context'], submission: Submission): Promise<Response | undefined> {
   const messages = readMessages(submission.c);
   const application = await findOwn(context, submission);
@@ -158,7 +158,7 @@ function addSecrets({ context, form }: AccountPages): void {
   form(`${PATH}/secrets/delete`, async (submission) => {
     const messages = readMessages(submission.c);
     const application = await findOwn(context, submission);
-    // A page that was opened before an upgrade names the slot alone, which may have another secret by now.
+    // A page opened before an upgrade sends only the slot, which may hold another secret by now.
     if (!submission.form.has('created_at'))
       return showRefused(context, submission, { mistake: { message: messages.applications.secretUnnamed } });
     const readNumber = (name: string) => Number(readField(submission.form, name));
@@ -250,7 +250,7 @@ function toForm(values: ApplicationValues): ApplicationForm {
   };
 }
 
-/** What the form does not show stays as it is, and what the person did not change. */
+/** Fields that the form does not show, or that the person did not change, stay as they are stored. */
 function toChange(
   changed: Partial<ApplicationValues>,
   values: ApplicationValues,
@@ -276,7 +276,7 @@ function splitUris({ redirectUris }: Pick<ApplicationValues, 'redirectUris'>): s
   return redirectUris.split(/\s+/).filter((uri) => uri !== '');
 }
 
-/** The grants that the form gives and takes: the first redirect address brings the grant that needs one. */
+/** The grants that the form adds and removes. A first redirect URI adds `authorization_code`; removing the last one removes it. */
 function readGrants(
   values: ApplicationValues,
   { hadRedirectUris }: { readonly hadRedirectUris: boolean },
@@ -287,7 +287,7 @@ function readGrants(
   };
   const hasRedirectUris = splitUris(values).length > 0;
   if (hasRedirectUris && hadRedirectUris) return others;
-  // Without a redirect address and without another grant, the application could never get a token, and is refused.
+  // Without a redirect URI and another grant the application could never get a token: this grant makes the check refuse it.
   const needsRedirectUri = !others.client_credentials && !others.device_code;
   return { ...others, authorization_code: hasRedirectUris || needsRedirectUri };
 }

@@ -1,4 +1,4 @@
-/** A password of the account pages that finds no place in the queue is no guess. */
+/** A password of the account pages that the full hash queue refuses does not count as a guess. */
 import assert from 'node:assert/strict';
 import {
   createPerson,
@@ -14,7 +14,7 @@ import { findUserById } from '../accounts/user-store.ts';
 import { hashPassword, isPassword } from '../sign-in/password.ts';
 
 const SECURITY = '/account/security';
-/** More than run and wait together. */
+/** More passwords than can run and wait together. */
 const CALLERS = 80;
 
 const countGuessesSql = statement<{ total: number }>(
@@ -22,7 +22,7 @@ const countGuessesSql = statement<{ total: number }>(
   'SELECT COUNT(*) AS total FROM sign_in_attempts WHERE debt_ms > 0',
 );
 
-/** The store, which tells when an attempt was counted. */
+/** Wraps the store to report when an attempt was counted. */
 function watchAttempts(store: Store, onCounted: () => void): Store {
   const call: Store['call'] = async (procedure, input) => {
     const result = await store.call(procedure, input);

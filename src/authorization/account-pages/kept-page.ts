@@ -1,13 +1,13 @@
 /**
- * Keeps the page of a refused form, encrypted, until the redirect shows it. A session has one such page, and the next one takes its
- * place: a form that is refused again and again does not fill the table.
+ * Keeps the page of a refused form, encrypted, until the redirect shows it. A session has at most one such page, which the next
+ * one replaces, so that repeated refusals do not fill the table.
  */
 
 import type { KeptPage } from '../../pages/signed-in-pages.ts';
 import { redeemAskedOneTimeToken, replaceOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { SignInContext } from '../sign-in/sign-in-context.ts';
 
-/** The browser follows the redirect at once. */
+/** Short, since the browser follows the redirect at once. */
 const LIFETIME_MS = 5 * 60_000;
 const TOKEN_BYTES = 16;
 
@@ -17,7 +17,7 @@ interface Place {
 }
 
 interface Kept {
-  /** Names the one page that the redirect leads to. */
+  /** Identifies the page that the redirect leads to. */
   readonly token: string;
   readonly path: string;
   readonly page: KeptPage;
@@ -31,7 +31,7 @@ export async function keepPage(context: SignInContext, { sessionId, path }: Plac
   return token;
 }
 
-/** Undefined for a page that was taken or replaced, or of another session or path. */
+/** Returns undefined if the page was taken or replaced, or belongs to another session or path. */
 export async function takePage(
   context: SignInContext,
   { sessionId, path }: Place,

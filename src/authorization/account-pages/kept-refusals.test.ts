@@ -1,4 +1,4 @@
-/** What the store keeps of refused forms until their pages are shown. */
+/** The store keeps the pages of refused forms until they are shown. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { createFormClient } from '../../../test/support/network/form-client.ts';

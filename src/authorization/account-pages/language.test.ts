@@ -106,7 +106,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.goto(`${service.url}/account`);
     assert.match(await readText(page), /个人资料/);
 
-    // The choice of a person who is not signed in is only that of the browser.
+    // Without a sign-in, the choice is stored only in the browser.
     const other = await browser.openPage(t, { javaScriptEnabled: false });
     await signIn(other, service.url);
     await other.goto(`${service.url}/account`);

@@ -1,4 +1,4 @@
-/** Forms that were opened before another change, and are saved after it. */
+/** Forms that were opened before another change and are saved after it. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type FormClient, readHidden } from '../../../test/support/network/form-client.ts';
@@ -70,7 +70,7 @@ test('an application that is as long as the rules allow is registered and change
   const service = await servePages(t);
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
-  // A browser sends a character of these as nine bytes, and one of the addresses as three.
+  // A browser sends each of these characters as nine bytes, and each one of the addresses as three.
   const texts = { homepage: 'https://ci.example/'.padEnd(2000, '说'), description: '说'.repeat(1000) };
   const uris = Array.from({ length: 20 }, (_, index) => `https://ci.example/${index}?`.padEnd(2000, '&'));
   const fields = { name: '说'.repeat(100), ...texts, redirect_uri: uris.join('\r\n') };

@@ -157,7 +157,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await readText(page), /This form is too old/);
 
     await page.goto(`${service.url}/sign-in`);
-    // The browser goes on asking until a person is there.
+    // The browser waits until a person is present.
     await cdp.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: false });
     let requests = 0;
     page.on('request', (request) => {
@@ -201,7 +201,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   });
 });
 
-/** As one in the machine, whose person is always there and known. */
+/** A platform authenticator whose person is always present and verified. */
 async function addAuthenticator(cdp: CDPSession): Promise<string> {
   await cdp.send('WebAuthn.enable');
   const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {

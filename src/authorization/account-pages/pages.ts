@@ -18,7 +18,7 @@ import { addTokenRoutes } from './token-routes.ts';
 import { addTotpRoutes } from './totp-routes.ts';
 import { addUpstreamLinkRoutes } from './upstream-link-routes.ts';
 
-/** Creates the pages, which must be mounted at `/`, beside the sign-in. `more`: the pages of modules that build on this one. */
+/** Creates the pages, to be mounted at `/` beside the sign-in. `more`: adds the pages of modules that build on this one. */
 export function createPages(
   context: SignInContext,
   guard: SessionGuard<Session>,

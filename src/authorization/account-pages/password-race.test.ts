@@ -1,4 +1,4 @@
-/** A new password against what other sessions of the same person began before it and commit after it. */
+/** A new password, and requests of other sessions of the same person that begin before it and commit after it. */
 import assert from 'node:assert/strict';
 import { createPerson, type SignedIn, signIn } from '../../../test/support/authorization/authorization-server.ts';
 import { type Bench, checkConformance } from '../../../test/support/authorization/conformance.ts';
@@ -10,7 +10,7 @@ const PARALLEL = 8;
 
 interface Race {
   readonly person: SignedIn;
-  /** Two browsers of the person, each at a process of its own. */
+  /** Two browsers of the person, each connected to another process. */
   readonly browsers: readonly [FormClient, FormClient];
 }
 

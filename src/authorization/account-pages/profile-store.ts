@@ -1,10 +1,10 @@
-/** Changes the name and the address that a person gives. An address that changes is not verified any more. */
+/** Changes the name and the email address that a person gives. A changed address is no longer verified. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import { changeAndRecord } from '../accounts/audit-store.ts';
 import { emailKey } from '../accounts/email-store.ts';
 import { checkProfile, findUserById, type Profile } from '../accounts/user-store.ts';
 
-// No row for a profile that is so already.
+// Returns no row if name and address are already the same.
 const updateProfileSql = statement<{ id: string }>(
   'update-profile',
   `UPDATE users SET name = $2, email = $3,
@@ -12,7 +12,7 @@ const updateProfileSql = statement<{ id: string }>(
    WHERE id = $1 AND (name <> $2 OR COALESCE(email, '') <> COALESCE($3, '')) RETURNING id`,
 );
 
-/** Commits the statements with the change. False when the profile is so already. */
+/** Commits the statements with the change. Returns false if there was nothing to change. */
 export async function changeProfile(
   store: Store,
   userId: string,

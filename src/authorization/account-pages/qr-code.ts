@@ -3,10 +3,10 @@ import { html } from 'hono/html';
 import qrcode from 'qrcode-generator';
 import type { Html } from '../../pages/layout.ts';
 
-/** Quiet zone of ISO/IEC 18004. */
+/** Quiet zone of ISO/IEC 18004, in modules. */
 const MARGIN = 4;
 
-/** `text` as a picture for a phone's camera: one path, dark on light in both colour schemes. */
+/** Renders `text` as one SVG path, dark on light in both colour schemes, since many phone cameras read no inverted codes. */
 export function renderQrCode(text: string, label: string): Html {
   const code = qrcode(0, 'M');
   code.addData(text);

@@ -6,9 +6,9 @@ import { askToSignIn } from './session-guard.ts';
 const FRESH_MS = 30 * 60_000;
 
 /**
- * Adding a way to sign in, turning on the second step and what an administrator changes of an account require a sign-in within
- * the last half hour: an abandoned browser must not be enough. So do turning off the second step and new recovery codes for a
- * person without a password, who cannot prove it otherwise. Returns the redirect to the sign-in page, or undefined when the sign-in is recent.
+ * Returns the redirect to the sign-in page, or undefined if the sign-in is recent. Adding a way to sign in, turning on the
+ * second step and an administrator's changes of an account need a recent sign-in: an abandoned browser must not be enough. So do
+ * turning off the second step and new recovery codes if the person has no password to enter as proof.
  */
 export function askToSignInAgain(
   { c, session }: PageRequest,

@@ -18,7 +18,7 @@ import type { Messages } from '../messages/messages.ts';
 import { MAX_PASSKEY_NAME_LENGTH } from '../sign-in/passkeys.ts';
 import { renderQrCode } from './qr-code.ts';
 
-/** Everything the page shows. At most one of its forms carries a mistake. */
+/** The contents of the page. At most one of its forms shows a mistake. */
 export interface SecurityView {
   readonly user: User;
   readonly csrfToken: string;
@@ -26,7 +26,7 @@ export interface SecurityView {
   readonly recoveryCodesLeft: number;
   readonly passkeys: readonly Passkey[];
   readonly canUsePasskeys: boolean;
-  /** The sign-in is recent enough to open another way in. */
+  /** The sign-in is recent enough to add another way to sign in. */
   readonly isFresh: boolean;
   readonly upstream?: { readonly name: string; readonly account: UpstreamAccount | undefined } | undefined;
   readonly done?: string | undefined;
@@ -76,7 +76,7 @@ function renderTotp(messages: Messages, view: SecurityView): Html {
 ${view.hasTotp ? renderTotpForms(messages, view) : html`<form method="post" action="/account/security/totp">${renderCsrf(view.csrfToken)}<button class="plain">${t.totpStart}</button></form>`}</section>`;
 }
 
-/** Both forms ask for the password: the second step protects a browser that was left open too. */
+/** Both forms need the password, so that a browser that was left open cannot remove the second step. */
 function renderTotpForms(messages: Messages, view: SecurityView): Html {
   const t = messages.security;
   const ways = [
@@ -92,7 +92,7 @@ ${renderProof(messages, { form, user: view.user, mistake: mistakeOf(view, form) 
 )}`;
 }
 
-/** A person without a password has just signed in by other means, which is proof enough. */
+/** Without a password, the recent sign-in that these forms require is proof enough. */
 function renderProof(
   messages: Messages,
   { form, user, mistake }: { form: string; user: User; mistake: Mistake | undefined },

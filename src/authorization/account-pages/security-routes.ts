@@ -95,7 +95,7 @@ export async function checkCurrentPassword(
   const messages = readMessages(c);
   const { login, passwordChangedAtMs } = session.user;
   if (passwordChangedAtMs === null) return;
-  // The session proves that this browser is the person's: strangers' failures do not make it wait.
+  // The session counts as a known device, so that failures of strangers do not make its person wait.
   const attempt = { kind: 'password', account: login, address: clientAddress(c), deviceId: session.id } as const;
   const subjects = attemptSubjects(attempt);
   const caller = { key: session.id, isKnown: true };
@@ -121,7 +121,7 @@ interface GivenPassword {
   readonly subjects: readonly AttemptSubject[];
 }
 
-/** Throws `unavailable` when the queue has no place any more; what was not checked is no guess. */
+/** Throws `unavailable`, and takes the attempt back, if the hash queue is full: a password that was not checked is no guess. */
 async function isPasswordOrUncounted(
   { store }: Context,
   { hash, password, caller, subjects }: GivenPassword,
@@ -222,7 +222,7 @@ export interface RemovedWayIn {
   readonly event: AuditEvent;
 }
 
-/** The last way to sign in stays: the page is shown with the reason. */
+/** Removes a way to sign in, or shows the page with the reason if it is the last one. */
 export async function removeWayIn(
   context: Context,
   submission: Submission,

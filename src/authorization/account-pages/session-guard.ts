@@ -14,7 +14,7 @@ import { keepPage, takePage } from './kept-page.ts';
 
 type ListSections = SessionGuard['listSections'];
 
-/** `listMore`: the sections of pages that others serve. */
+/** `listMore`: lists navigation sections of pages that other areas serve. */
 export function createSessionGuard(context: SignInContext, listMore: ListSections = () => []): SessionGuard<Session> {
   return {
     findSignedInUser: context.currentSession,
@@ -32,7 +32,7 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
   };
 }
 
-/** Another site can neither choose where the sign-in leads nor what its page says. */
+/** Asks to sign in again. A form from another site cannot choose where the sign-in leads or what its page shows. */
 function refuseEndedSession(c: Context<HttpEnv>, { baseUrl, cipher }: SignInContext): Response {
   if (isFromOtherSite(c, baseUrl)) return askToSignIn(c, cipher, { returnTo: '/' });
   return askToSignIn(c, cipher, { returnTo: findPathBack(c), done: SESSION_ENDED });
@@ -42,7 +42,7 @@ interface SignInRequest {
   readonly returnTo: string;
   readonly loginHint?: string;
   readonly again?: Again;
-  /** The sign-in page says what happened. */
+  /** Makes the sign-in page show what happened. */
   readonly done?: typeof SESSION_ENDED;
 }
 

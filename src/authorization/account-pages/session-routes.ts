@@ -77,7 +77,7 @@ const SYSTEMS = [
   ['Linux', 'Linux'],
 ] as const;
 
-/** Names browser and system so that the owner recognizes the session. Each list goes from special to general. */
+/** Names browser and system so that the owner recognizes the session. In each list, specific names come before general ones. */
 export function describeBrowser(messages: Messages, userAgent: string): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
   const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];

@@ -1,6 +1,6 @@
 /**
- * Carries a new secret over a redirect to the page that shows it once. It waits, encrypted, in the table of one-time tokens, for one
- * session and one page. A reload of that page makes no second secret.
+ * Carries a new secret over a redirect to the page that shows it once. Meanwhile the secret is encrypted in the table of one-time
+ * tokens, for one session and one page. A reload of that page makes no second secret.
  */
 
 import type { BoundStatement } from '../../database/store.ts';
@@ -8,7 +8,7 @@ import type { PageRequest } from '../../pages/signed-in-pages.ts';
 import { createOneTimeToken, findOneTimeToken, redeemOneTimeToken } from '../accounts/one-time-token-store.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 
-/** The browser follows the redirect at once. */
+/** Short, since the browser follows the redirect at once. */
 const LIFETIME_MS = 5 * 60_000;
 
 interface Waiting {
@@ -20,11 +20,11 @@ interface Waiting {
 export interface ShownOnce {
   /** The secrets that the redirect carried; empty without a redirect. */
   readonly texts: readonly string[];
-  /** The page was reloaded. */
+  /** The secrets were shown before: the page was reloaded. */
   readonly isSpent: boolean;
 }
 
-/** Undefined for a token that was taken already, or of another session or page. */
+/** Returns undefined if the token was taken already, or belongs to another session or page. */
 async function takeKept(
   context: SignInContext,
   { sessionId, path }: Pick<Waiting, 'sessionId' | 'path'>,
@@ -38,7 +38,7 @@ async function takeKept(
 type Shown = Pick<Waiting, 'path' | 'texts'> & { readonly done?: string };
 
 export interface PreparedSecret {
-  /** Must be stored in the transaction that makes the secret valid: no crash leaves a secret that was never shown. */
+  /** Must commit with the secret itself, so that no crash leaves a secret that can never be shown. */
   readonly statement: BoundStatement;
   /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
   readonly redirect: () => Response;
@@ -55,7 +55,7 @@ export function prepareSecret(
   return { statement, redirect: () => c.redirect(`${path}?${query.toString()}`, 303) };
 }
 
-/** Shows a secret that is stored already: if its page does not come, the person deletes it and makes another. */
+/** For a secret that is stored already: if its page is never shown, the person deletes the secret and makes another. */
 export async function redirectWithSecret(
   context: SignInContext,
   request: PageRequest<Session>,

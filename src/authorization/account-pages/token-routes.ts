@@ -37,7 +37,6 @@ interface TokenValues {
 
 const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [], repositories: '' };
 
-/** Personal access tokens: listed, made (and shown that one time), deleted. */
 export function addTokenRoutes({ context, page, form, longForm }: AccountPages): void {
   page('/account/tokens', (request) => listTokens(context, request));
   longForm('/account/tokens', (submission) => createToken(context, submission));
@@ -102,7 +101,7 @@ async function makeToken(
   return { secret, unknown: unknownRepositories };
 }
 
-/** Undefined for a token that does not end, which nothing but its own choice makes. */
+/** Returns undefined, for a token that does not expire, only if the person chose that. */
 function readEnd(days: string, nowMs: number): number | undefined {
   if (days === 'none') return undefined;
   const chosen = LIFETIMES_DAYS.find((offered) => String(offered) === days);
@@ -116,7 +115,7 @@ function readEnd(days: string, nowMs: number): number | undefined {
 interface TokensShown {
   readonly values: TokenValues;
   readonly secret?: string | undefined;
-  /** The repositories of the new token's list that its person does not reach. */
+  /** Those repositories of the new token that do not exist, or that its person may not see. */
   readonly unknown?: readonly string[];
   readonly done?: string | undefined;
   readonly mistake?: Mistake | undefined;

@@ -23,14 +23,14 @@ import { prepareSecret, takeOnce } from './shown-once.ts';
 
 const RECOVERY_CODES = `${SECURITY}/recovery-codes`;
 
-/** Turning the second step on and off. It is on only once its person has shown that their app has the seed. */
+/** Adds the routes. The second step is on only after its person has proven, with digits, that their app has the seed. */
 export function addTotpRoutes(pages: AccountPages): void {
   addSetUp(pages);
   addStop(pages);
   addRecoveryCodes(pages);
 }
 
-/** The codes that a form on another page made; loaded again, there is nothing to show. */
+/** Adds the page that shows new recovery codes once; a reload shows none. */
 function addRecoveryCodes({ context, page }: AccountPages): void {
   page(RECOVERY_CODES, async (request) => {
     const messages = readMessages(request.c);
@@ -74,7 +74,7 @@ function addSetUp({ context, page, form }: AccountPages): void {
       change: confirmTotpStatement({ userId, ciphertext, credentialGeneration, timeStep, nowMs }),
       statements: [...replaceRecoveryCodesStatements(userId, codes), shown.statement, auditStatement(event, nowMs)],
     });
-    // The form was sent twice, whose first answer has the codes; another page has offered another seed; or the session has ended.
+    // Not confirmed: the form was sent twice (the first response has the codes), another seed was offered, or the session has ended.
     return isConfirmed ? shown.redirect() : c.redirect(`${SECURITY}/totp`, 303);
   });
 }

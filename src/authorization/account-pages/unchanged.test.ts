@@ -1,4 +1,4 @@
-/** Forms of a signed-in person that change nothing, come twice at once, or come late: what is recorded, and what stays. */
+/** Forms of a signed-in person that change nothing, arrive twice at once, or arrive late: what is recorded, and what stays. */
 import assert from 'node:assert/strict';
 import { TOTP } from 'otpauth';
 import { createPerson, type SignedIn, signIn } from '../../../test/support/authorization/authorization-server.ts';
@@ -16,7 +16,7 @@ const SEED = 'JBSWY3DPEHPK3PXP';
 
 interface Scene {
   readonly bench: Bench;
-  /** Without a password. */
+  /** A person without a password. */
   readonly person: SignedIn;
   readonly browser: FormClient;
   readonly csrf_token: string;
@@ -42,7 +42,7 @@ function passkeyStatement(userId: string, id: string) {
   return insertPasskeyStatement({ ...key, id, userId });
 }
 
-/** The kinds of what is recorded about the person but the sign-ins of this test, the oldest first. */
+/** The kinds of the person's recorded events, oldest first, without the sign-ins of this test. */
 async function listKinds({ bench, person }: Scene): Promise<string[]> {
   const events = await listEvents(bench.server.store, { userId: person.user.id, limit: 50 });
   return events
@@ -80,7 +80,7 @@ const cases: Case[] = [
         [`${SECURITY}/totp/stop`, {}],
         ['/account/sessions/end-others', {}],
       ];
-      // The session that the person was made with.
+      // The session that was created with the person.
       assert.equal((await browser.post('/account/sessions/end-others', { csrf_token })).status, 303);
       for (const [path, fields] of nothing)
         assert.equal((await browser.post(path, { csrf_token, ...fields })).status, 303, path);

@@ -13,7 +13,6 @@ import { redirectWithSecret, takeOnce } from './shown-once.ts';
 
 const LINK = `${SECURITY}/upstream/link`;
 
-/** Links a person's account at the upstream provider, and unlinks it. */
 export function addUpstreamLinkRoutes({ context, form, page }: AccountPages, provider: UpstreamProvider): void {
   form(LINK, (submission) => beginLink(context, submission, provider));
   page(LINK, (request) => showLink(context, request, provider));
@@ -30,7 +29,7 @@ async function beginLink(
   if (again !== undefined) return again;
   const attempt = { provider, returnTo: SECURITY, isFresh: false, linkUserId: session.user.id };
   const url = await beginUpstream(c, context, attempt);
-  // Not a redirect to the provider: `form-action` would stop it where that redirects on.
+  // Not a redirect to the provider: `form-action` would block its further redirects.
   return redirectWithSecret(context, submission, { path: LINK, texts: [url.href] });
 }
 

@@ -1,8 +1,8 @@
 /**
- * Changes the ways into an account (address, password, link, second step), and what a token with the scope `admin:people` may
- * set. Such a token has a part of an administrator's rights. It may set the address, the password, a link, or turn off the
- * second step; then the account is marked in the same transaction: its column delegated_access is set. When its person becomes
- * an administrator, all ways in end, also those that were added later: the holder of the token may have added them.
+ * Changes how a person can sign in (address, password, link, second step), and decides what the scope `admin:people` may set.
+ * Such a token has only some of an administrator's rights. When it sets the address, the password or a link, or turns off the
+ * second step, the same transaction marks the account (column `delegated_access`). When the person of a marked account becomes
+ * an administrator, every way to sign in ends, also those added later: the holder of the token may have added them.
  */
 import {
   type BoundStatement,
@@ -18,7 +18,7 @@ import { Failure } from '../../errors.ts';
 import { ADMINISTRATOR_SCOPES, refuseScope } from '../../scopes.ts';
 import { changeAndRecordIn, type RecordedChange } from './audit-store.ts';
 
-// No row for the account of an administrator: the role can change between the check of a request and its transaction.
+// Returns no row for the account of an administrator: the role can change between the check of a request and its transaction.
 const delegateAccessSql = statement<{ id: string }>(
   'delegate-access',
   'UPDATE users SET delegated_access = 1 WHERE id = $1 AND is_admin = 0 RETURNING id',
@@ -32,7 +32,7 @@ const promoteSql = statement<{ delegated_access: number }>(
   `UPDATE users SET is_admin = 1, administrator_since_ms = $2 WHERE id = $1 AND is_admin = 0
    RETURNING delegated_access`,
 );
-// Rights of an administrator that the person gave during an earlier time in the role must not come back with the role.
+// Administrator rights that the person granted while in the role before must not come back with the role.
 const HAS_ADMINISTRATOR_SCOPE = ADMINISTRATOR_SCOPES.map((scope) => `' ' || scope || ' ' LIKE '% ${scope} %'`).join(
   ' OR ',
 );
@@ -48,7 +48,7 @@ const deleteAdministratorConsentsSql = statement(
   `DELETE FROM consents WHERE user_id = $1 AND (${HAS_ADMINISTRATOR_SCOPE})`,
 );
 const endAdministratorScopesSql = [deleteAdministratorTokensSql, deleteAdministratorConsentsSql];
-// The address stays, so that administrators see it, but is not verified any more: no link is mailed to it.
+// The address stays visible to administrators, but is no longer verified: no link is mailed to it.
 const endAccessSql = statement(
   'end-access',
   `UPDATE users SET password_hash = NULL, password_changed_at_ms = NULL, verified_email_key = NULL, epoch = epoch + 1,
@@ -68,7 +68,7 @@ const endAllAccessSql = [
   endAccessSql,
   ...TABLES.map((table) => statement(nameStatement('end-access', table), `DELETE FROM ${table} WHERE user_id = $1`)),
 ];
-// Waits for a change of the person under way, such as a new password, and is decided after it.
+// Locks the row: a change in progress, such as a new password, commits first and is seen here.
 const lockPersonSql = statement<{ id: string }>(
   'lock-person-of-way-in',
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2 AND disabled_at_ms IS NULL RETURNING id',
@@ -80,7 +80,7 @@ const waysInSql = statement<{ passkeys: number; accounts: number }>(
      (SELECT COUNT(*) FROM upstream_accounts a WHERE a.user_id = users.id) AS accounts
    FROM users WHERE id = $1`,
 );
-// A linked account is a way in at the provider that the service uses now, not at one that it used before.
+// A linked account counts only if it is at the provider that the service uses now.
 const usableWaysInSql = statement<{ usable: number }>(
   'usable-ways-in',
   `SELECT (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = users.id)
@@ -94,18 +94,18 @@ export const MAX_WAYS_IN = 100;
 /** The account, and the rights of the actor who changes it. */
 export interface Access {
   readonly userId: string;
-  /** All the rights of an administrator, or a command on the store. */
+  /** True for an actor with all the rights of an administrator, and for a command on the store. */
   readonly hasAllRights: boolean;
 }
 
-/** Throws `forbidden` for the account of an administrator without all rights. */
+/** Marks the account, or throws `forbidden` if it is an administrator's. An actor with all rights passes, and marks nothing. */
 export async function checkAccess(transaction: Transaction, { userId, hasAllRights }: Access): Promise<void> {
   if (hasAllRights) return;
   // A caller who could change the account of an administrator could act with all rights.
   if ((await transaction.run(delegateAccessSql, [userId])).length === 0) throw refuseScope('admin');
 }
 
-/** Throws as `checkAccess`, for a change that sets no way in: the account is not marked. */
+/** Throws as `checkAccess` does, but does not mark the account: for a change that sets no way to sign in. */
 export async function checkRole(transaction: Transaction, { userId, hasAllRights }: Access): Promise<void> {
   if (hasAllRights) return;
   if ((await transaction.run(isOrdinarySql, [userId])).length === 0) throw refuseScope('admin');
@@ -118,7 +118,7 @@ export interface PersonChange extends Access {
   readonly statements: readonly BoundStatement[];
 }
 
-/** Throws as `checkRole`. */
+/** Throws as `checkRole` does. */
 export const changePersonOnce: Procedure<PersonChange, void> = procedure(
   import.meta.url,
   'changePersonOnce',
@@ -132,11 +132,11 @@ export interface AccessChange extends Access {
   readonly statements: readonly BoundStatement[];
   /** Committed with it, and recorded if there is anything to change. */
   readonly changes?: readonly RecordedChange[];
-  /** Comes first, and returns a row unless there is nothing to change. */
+  /** Is executed first, and returns a row unless there is nothing to change. */
   readonly required?: { readonly change: BoundStatement; readonly refusal: string };
 }
 
-/** Throws as `checkAccess`, and `not_found` with the refusal when `required` has nothing to change. */
+/** Throws as `checkAccess` does, and `not_found` with the refusal when `required` has nothing to change. */
 export const changeAccessOnce: Procedure<AccessChange, void> = procedure(
   import.meta.url,
   'changeAccessOnce',
@@ -165,8 +165,8 @@ export interface Promotion {
 }
 
 /**
- * True when all ways into the account have ended. Tokens and consents with scopes of administrators end in any case: they were
- * given during an earlier time in the role. Nothing happens to an administrator.
+ * Returns true if every way to sign in has ended. Tokens and consents with administrator scopes end in any case: they are from
+ * an earlier time in the role. Does nothing for a person who is an administrator already.
  */
 export const promoteOnce: Procedure<Promotion, boolean> = procedure(
   import.meta.url,
@@ -184,14 +184,14 @@ export const promoteOnce: Procedure<Promotion, boolean> = procedure(
 /** A passkey, or an account at the upstream provider, that a signed-in person adds. */
 export interface NewWayIn {
   readonly userId: string;
-  /** The generation that was read with the session: a change that ends the session refuses what it is about to add. */
+  /** The generation that was read with the session: if the session has ended since, nothing is added. */
   readonly credentialGeneration: number;
-  /** Returns a row unless the same one is there already. */
+  /** Returns a row unless it is stored already. */
   readonly insert: BoundStatement;
   readonly audit: BoundStatement;
 }
 
-/** `refused`: the same one is there already, or the session has ended meanwhile. `full`: the person has `MAX_WAYS_IN`. */
+/** `refused`: it is stored already, or the session has ended meanwhile. `full`: the person has `MAX_WAYS_IN`. */
 export const addWayInOnce: Procedure<NewWayIn, 'added' | 'refused' | 'full'> = conditionalProcedure(
   import.meta.url,
   'addWayInOnce',
@@ -206,7 +206,7 @@ export const addWayInOnce: Procedure<NewWayIn, 'added' | 'refused' | 'full'> = c
   },
 );
 
-/** Throws `conflict` when the person has `MAX_WAYS_IN`: asked before a ceremony, and answered for good by `addWayInOnce`. */
+/** Throws `conflict` when the person has `MAX_WAYS_IN`. An early check before a ceremony; `addWayInOnce` decides. */
 export async function checkPlaceForWayIn(store: Pick<Store, 'read'>, userId: string): Promise<void> {
   const [ways] = await store.read(waysInSql, [userId]);
   if (ways !== undefined && ways.passkeys + ways.accounts >= MAX_WAYS_IN) throw refuseMoreWaysIn();
@@ -228,12 +228,12 @@ export interface WayInRemoval {
   readonly audit: BoundStatement;
 }
 
-/** Thrown within `removeWayInOnce`, so that the removal is undone. */
+/** The message that `removeWayInOnce` throws to roll back the removal. */
 const LAST_WAY_IN = 'Cannot remove it: it is the only way to sign in';
 
 /**
- * Removes a passkey or linked accounts. Throws `conflict` when the person could not sign in any more: of two removals at once,
- * each of which would leave the other's, the later one is refused. Nothing is recorded when there was nothing to remove.
+ * Removes a passkey or linked accounts. Throws `conflict` if the person could no longer sign in; of two concurrent removals that
+ * together would take the last two ways, the later one is refused. Records nothing if there was nothing to remove.
  */
 export const removeWayInOnce: Procedure<WayInRemoval, void> = procedure(
   import.meta.url,

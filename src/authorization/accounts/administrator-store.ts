@@ -11,7 +11,7 @@ const activeAdministratorsSql = statement<{ id: string; can_sign_in: number }>(
    FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL`,
 );
 
-/** No linked account has it. */
+/** An issuer that no linked account has. */
 const NO_ISSUER = '';
 
 export interface RightsChange extends PersonChange {
@@ -19,7 +19,7 @@ export interface RightsChange extends PersonChange {
   readonly upstreamIssuer: string | undefined;
 }
 
-/** Whether an enabled administrator has a way to sign in: linked accounts count at the provider that the service uses. */
+/** Whether an enabled administrator can sign in. Linked accounts count only at the provider that the service uses now. */
 export async function canAnAdministratorSignIn(
   store: Pick<Store, 'read'>,
   upstreamIssuer: string | undefined,
@@ -30,8 +30,8 @@ export async function canAnAdministratorSignIn(
 }
 
 /**
- * False when the person is the last administrator: two who demote each other at once are judged one after the other. Throws as
- * `checkRole`.
+ * Returns false, and changes nothing, for the last administrator who can sign in. If two demote each other at once, the later
+ * one is refused. Throws as `checkRole` does.
  */
 export const disableOrDemoteOnce: Procedure<RightsChange, boolean> = procedure(
   import.meta.url,
@@ -42,7 +42,7 @@ export const disableOrDemoteOnce: Procedure<RightsChange, boolean> = procedure(
     const administrators = await transaction.run(activeAdministratorsSql, [upstreamIssuer]);
     const person = administrators.find(({ id }) => id === userId);
     const others = administrators.filter(({ id }) => id !== userId);
-    // One who was just invited or promoted may have no way in yet.
+    // An administrator who was just invited or promoted may have no way to sign in yet.
     const isLast = others.length === 0 || (person?.can_sign_in === 1 && !others.some((one) => one.can_sign_in === 1));
     if (person !== undefined && isLast) return false;
     if ((await transaction.run(change.statement, change.parameters)).length > 0) await transaction.runAll(statements);
@@ -50,8 +50,8 @@ export const disableOrDemoteOnce: Procedure<RightsChange, boolean> = procedure(
   },
 );
 
-/** Throws `conflict` for the last administrator, and as `checkRole`. */
+/** Throws `conflict` for the last administrator who can sign in, and as `checkRole` does. */
 export async function disableOrDemote(store: Store, change: RightsChange): Promise<void> {
   if (await store.call(disableOrDemoteOnce, change)) return;
-  throw new Failure('conflict', 'Cannot take the rights: this is the last administrator who can sign in');
+  throw new Failure('conflict', 'Cannot disable or demote the user: this is the last administrator who can sign in');
 }

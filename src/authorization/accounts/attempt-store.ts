@@ -1,13 +1,13 @@
 /**
- * Counts attempts to authenticate before they are checked, so that guesses sent at once all count (brute force). An attempt that
- * succeeds is forgiven.
+ * Counts attempts to sign in before they are checked, so that guesses sent at once all count; `sign-in-throttle.ts` decides
+ * the wait. A success takes its attempt back (`forgiveAttempt`).
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { type AttemptSubject, drain, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in-throttle.ts';
 
 interface AttemptRow {
-  /** The level of the bucket at `last_at_ms`. */
+  /** The level of the leaky bucket at `last_at_ms`, in milliseconds. */
   readonly debt_ms: number;
   readonly last_at_ms: number;
 }
@@ -31,7 +31,7 @@ interface Attempt {
   readonly nowMs: number;
 }
 
-/** Counts the attempt in all its buckets and returns 0, or counts nothing and returns the time to wait. */
+/** Counts the attempt in all its buckets and returns 0, or counts nothing and returns the wait in milliseconds. */
 export const reserveAttempt: Procedure<Attempt, number> = procedure(
   import.meta.url,
   'reserveAttempt',
@@ -41,7 +41,7 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
     const waitMs = waitOfAttempt(counts);
     for (const { key, policy, levelMs, isAhead } of counts) {
       if (waitMs === 0) await transaction.run(countAttemptSql, [key, levelMs + policy.forgetOneMs, nowMs]);
-      // After the clock was set back, the wait must not last until it reaches the old time again.
+      // The clock was set back: the wait must not last until the clock reaches the old time again.
       else if (isAhead) await transaction.run(countAttemptSql, [key, levelMs, nowMs]);
     }
     return waitMs;
@@ -51,14 +51,14 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
 async function readCount(transaction: Transaction, subject: AttemptSubject, nowMs: number) {
   const [row] = await transaction.run(readAttemptsSql, [subject.key]);
   const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
-  // The row is there until a sweep deletes it.
+  // The sweep may not have deleted the row yet.
   const isForgotten = agoMs >= FORGET_AFTER_MS;
   const levelMs = isForgotten ? 0 : drain(row?.debt_ms ?? 0, agoMs);
   const isAhead = row !== undefined && row.last_at_ms > nowMs;
   return { ...subject, levelMs, agoMs, isAhead, failures: failuresOf(levelMs, subject.policy) };
 }
 
-/** Throws `too_many` with the time to wait while any bucket demands one. */
+/** Counts the attempt, or throws `too_many` with the time to wait while any bucket demands a wait. */
 export async function checkAttempt(store: Store, attempt: Attempt): Promise<void> {
   const waitMs = await store.call(reserveAttempt, attempt);
   if (waitMs === 0) return;
@@ -66,7 +66,7 @@ export async function checkAttempt(store: Store, attempt: Attempt): Promise<void
   throw new Failure('too_many', `Too many attempts: try again in ${retryAfterSeconds} seconds`, { retryAfterSeconds });
 }
 
-/** After a success: clears the account's failures from this network, and takes this attempt back from the counts that strangers share. */
+/** After a success: empties the buckets of this account at this network, and takes this attempt back from shared buckets. */
 export async function forgiveAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
     subjects.map(({ key, policy, isClearedOnSuccess }) =>
@@ -77,7 +77,7 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   );
 }
 
-/** Uncounts an attempt that was not checked, and forgets no earlier failure. */
+/** Takes back an attempt that was never checked. Earlier failures still count. */
 export async function takeBackAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
     subjects.map(({ key, policy }) => ({ statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] })),

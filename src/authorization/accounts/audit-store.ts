@@ -1,7 +1,7 @@
 /**
  * Stores the audit log: who did what to which account, from where. A change and its event commit in one transaction, so neither
- * exists without the other. What is written for strangers and for clients in a loop is limited (refusal-log.ts, issue-log.ts). No
- * statement changes an event, and none removes one before its time.
+ * exists without the other. Events that strangers or looping clients can cause are limited (refusal-log.ts, issue-log.ts). No
+ * statement changes an event; only the sweep deletes them, after the retention period.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -79,9 +79,9 @@ export type AuditKind = (typeof AUDIT_KINDS)[number];
 
 export interface AuditEvent {
   readonly kind: AuditKind;
-  /** The person whose account it touches. */
+  /** The person whose account the event concerns. */
   readonly userId?: string | undefined;
-  /** The actor, when it is another person. */
+  /** The person who acted, if it is not `userId`. */
   readonly actorId?: string | undefined;
   readonly clientId?: string | undefined;
   readonly address?: string | undefined;
@@ -89,7 +89,7 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
-/** The first password of an account is set, each later one is changed. */
+/** The first password of an account is recorded as set, each later one as changed. */
 export function kindOfNewPassword({ passwordChangedAtMs }: { readonly passwordChangedAtMs: number | null }): AuditKind {
   return passwordChangedAtMs === null ? 'password_set' : 'password_changed';
 }
@@ -131,7 +131,7 @@ export function auditStatement(event: AuditEvent, nowMs: number): BoundStatement
   return {
     statement: insertEventSql,
     parameters: [
-      // The id only keeps two events of one millisecond apart; nothing is decided by it.
+      // The id only distinguishes two events of the same millisecond.
       randomUUID(),
       nowMs,
       event.kind,
@@ -147,11 +147,11 @@ export function auditStatement(event: AuditEvent, nowMs: number): BoundStatement
 export interface RecordedChange {
   /** Returns a row unless there is nothing to change. */
   readonly change: BoundStatement;
-  /** Executed after a change: what goes with it, and its event. */
+  /** Executed only after a change: its consequences, and its audit event. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** False when there was nothing to change: the log says of nothing that it happened, whatever a caller names. */
+/** Returns false, and records nothing, if there was nothing to change. */
 export const changeAndRecord: Procedure<RecordedChange, boolean> = conditionalProcedure(
   import.meta.url,
   'changeAndRecord',
@@ -168,7 +168,7 @@ export async function changeAndRecordIn(
   return true;
 }
 
-/** Where a page of events ended. */
+/** The last event of the page before. */
 export interface EventCursor {
   readonly atMs: number;
   readonly id: string;

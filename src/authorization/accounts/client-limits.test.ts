@@ -55,7 +55,7 @@ test('countFailure() keeps a bounded number of subjects, however many there are'
   const { limits } = createLimits();
   const before = readLiveBytes();
   for (let subject = 0; subject < 500_000; subject++) limits.countFailure('client', `app_${subject}|127.0.0.1`);
-  // 500,000 windows kept take more than 60 MB; 10,000 take about one.
+  // Keeping 500,000 windows takes more than 60 MB; 10,000 take about 1 MB.
   assert.ok(readLiveBytes() - before < 40_000_000);
   for (let failure = 0; failure < 20; failure++) limits.countFailure('client', 'last');
   assert.throws(() => limits.check('client', 'last'), isWait(60));
@@ -66,7 +66,7 @@ test('countFailure() keeps little of a long subject', () => {
   const before = readLiveBytes();
   const rest = 'x'.repeat(15_000);
   for (let subject = 0; subject < 10_000; subject++) limits.countFailure('client', `app_${subject}${rest}|127.0.0.1`);
-  // Kept whole they take 150 MB.
+  // Untruncated subjects would take 150 MB.
   assert.ok(readLiveBytes() - before < 20_000_000);
   for (let failure = 0; failure < 20; failure++) limits.countFailure('client', 'last');
   assert.throws(() => limits.check('client', 'last'), isWait(60));

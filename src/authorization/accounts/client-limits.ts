@@ -1,8 +1,8 @@
 /**
- * Limits how often OAuth clients may send a wrong secret or start a device flow, and people may type user codes (429). A client with the
- * right secret never waits for wrong ones. A client's limit at one address does not count for the same client elsewhere, or any stranger could
- * lock it out. The counts are kept in this process: N processes allow N times as much, which is still far too little to guess a
- * 256-bit secret.
+ * Limits how often OAuth clients may send a wrong secret or start a device flow, and people may type user codes (429). Wrong
+ * secrets never delay a client that sends the right one. Wrong secrets are counted per client and address; otherwise any
+ * stranger could lock the client out. Each process keeps its own counts: N processes allow N times as many attempts, which is
+ * still far too few to guess a 256-bit secret.
  */
 import { Failure } from '../../errors.ts';
 import { copyText } from '../../http/copy-text.ts';
@@ -11,17 +11,17 @@ import type { World } from '../../world.ts';
 export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start' | 'device_start_of_site';
 
 export interface ClientLimits {
-  /** Throws `too_many` while this subject has to wait. */
+  /** Throws `too_many` with `retryAfterSeconds` while this subject has to wait. */
   check(kind: AttemptKind, subject: string): void;
   countFailure(kind: AttemptKind, subject: string): void;
   checkAndCount(kind: AttemptKind, subject: string): void;
-  /** Uncounts an attempt that was counted before its outcome was known, and was right. */
+  /** Takes back an attempt that was counted before its outcome was known and then succeeded, or could not be checked. */
   takeBack(kind: AttemptKind, subject: string): void;
 }
 
 /**
- * Attempts a minute. Grants also fail without an attack, when sessions end, and one server may speak for many users. `device_start_of_site` counts the /48 of
- * an IPv6 address.
+ * Attempts a minute. `grant` allows more: grants also fail when sessions end, and one server may act for many users.
+ * `device_start_of_site` counts the /48 prefix of an IPv6 address.
  */
 const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = {
   client: 20,
@@ -32,7 +32,7 @@ const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = {
 };
 const WINDOW_MS = 60_000;
 const MAX_SUBJECT_LENGTH = 120;
-/** The most subjects of each kind. Strangers choose client ids, so beyond this the older half is forgotten. */
+/** The most subjects kept of each kind. Strangers choose client ids, so beyond this limit the older half is dropped. */
 const MAX_SUBJECTS = 10_000;
 
 interface Window {

@@ -25,7 +25,7 @@ const setVerifiedEmailSql = statement<{ id: string }>(
    WHERE id = $1 AND ($4 = 0 OR COALESCE(email, '') = $5) AND epoch = COALESCE($6, epoch) RETURNING id`,
 );
 
-// No characters that show nothing or turn the direction of writing: an administrator who verifies an address has to see it.
+// No invisible characters and none that change the text direction: an administrator who verifies an address has to see it.
 const EMAIL =
   /^[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,64}@[^\s@<>"\u2800\p{DI}\p{Cc}\p{Cf}\p{Cs}\p{Co}]{1,190}$/u;
 
@@ -33,18 +33,18 @@ export function isEmail(text: string): boolean {
   return EMAIL.test(text);
 }
 
-/** Throws `invalid` unless this can be an address. */
+/** Throws `invalid` unless the text has the form of an email address. */
 export function checkEmail(email: string): void {
   if (isEmail(email)) return;
   throw new Failure('invalid', `Cannot save the profile: "${email}" is not an email address`, { field: 'email' });
 }
 
-/** Two spellings that differ in case are one address. */
+/** Addresses that differ only in letter case have the same key. */
 export function emailKey(email: string | null): string | null {
   return email?.toLowerCase() ?? null;
 }
 
-/** Throws `conflict` when the address is verified for another account, and so undoes the transaction. */
+/** Throws `conflict` if the address is verified for any account, which rolls back the transaction. */
 export async function checkEmailFree(transaction: Transaction, email: string | null): Promise<void> {
   if ((await transaction.run(userByVerifiedEmailSql, [emailKey(email)])).length > 0) throw refuseEmail(email);
 }
@@ -61,17 +61,20 @@ export async function isVerifiedEmailTaken(store: Store, email: string): Promise
 export interface EmailVerification {
   readonly userId: string;
   readonly email: string;
-  /** The address that the account had when it was decided to verify; if it has another one by now, nothing changes. */
+  /** The address that the account had when the decision was made; if it has another one by now, nothing changes. */
   readonly seenEmail?: string | null;
-  /** The generation under which the person authenticated at a provider; after a change that ended it, nothing changes. */
+  /** The generation under which the person authenticated at a provider; if it was raised since, nothing changes. */
   readonly credentialGeneration?: number;
-  /** Whether the actor on whose word it is verified has all rights; a provider that verified it needs none. */
+  /** Whether the actor who vouches for the address has all rights; true when absent, as for a provider that verified it. */
   readonly hasAllRights?: boolean;
   /** Committed with it. */
   readonly statements: readonly BoundStatement[];
 }
 
-/** Nothing is recorded for an address that is verified already. `taken`: the address is verified for another account. `changed`: the account no longer has the address that was seen. */
+/**
+ * Nothing is recorded for an address that is verified already. `taken`: the address is verified for another account.
+ * `changed`: the account no longer has the address that was seen.
+ */
 export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' | 'changed'> = procedure(
   import.meta.url,
   'verifyEmailOnce',
@@ -84,14 +87,14 @@ export const verifyEmailOnce: Procedure<EmailVerification, 'verified' | 'taken' 
     const seen = [seenEmail === undefined ? 0 : 1, seenEmail ?? ''];
     if ((await transaction.run(setVerifiedEmailSql, [userId, email, key, ...seen, credentialGeneration])).length === 0)
       return 'changed';
-    // Last, since it marks the account: one whose address stays is not marked.
+    // Comes last because it marks the account: an account whose address stays is not marked.
     await checkAccess(transaction, { userId, hasAllRights });
     await transaction.runAll(statements);
     return 'verified';
   },
 );
 
-/** Sets the address as verified, on the caller's word. Throws `conflict` when it cannot. */
+/** Sets the address as verified: the caller vouches for it. Throws `conflict` if it is taken or has changed. */
 export async function verifyEmail(store: Store, verification: EmailVerification): Promise<void> {
   const { email } = verification;
   checkEmail(email);

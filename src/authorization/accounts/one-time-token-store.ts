@@ -1,7 +1,7 @@
 /**
  * Stores secrets that are redeemed once (set-up link, second step, passkey challenge), with their lifetimes. A token is found
- * under its own kind only. The table has its hash, and its content encrypted with that hash as associated data, so a copy of the
- * table reveals nothing and signs in no one. They were once called tickets; the table, the hash prefix, the
+ * under its own kind only. The table has the token's hash, and its content encrypted with that hash as associated data, so a
+ * copy of the table reveals nothing and signs in no one. These tokens were once called tickets; the table, the hash prefix, the
  * associated data and the passkey form field keep that name.
  */
 import { createHash } from 'node:crypto';
@@ -39,7 +39,7 @@ const readOneTimeTokenSql = statement<{ content: Uint8Array }>(
   'read-one-time-token',
   'SELECT content FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3',
 );
-// The delete decides: of two callers at once, one gets the row.
+// The DELETE decides: of two concurrent callers, one gets the row.
 const redeemOneTimeTokenSql = statement<{ content: Uint8Array }>(
   'redeem-one-time-token',
   'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
@@ -65,7 +65,7 @@ export interface NewOneTimeToken {
   readonly lifetimeMs: number;
 }
 
-/** A token that is valid once the statement has committed. The token itself is stored nowhere. */
+/** Returns a token that becomes valid when the statement commits. The token itself is not stored. */
 export function createOneTimeToken(
   dependencies: Omit<OneTimeTokenDependencies, 'store'>,
   kind: OneTimeTokenKind,
@@ -91,7 +91,7 @@ export function dropOneTimeTokenStatement(token: string): BoundStatement {
   return { statement: dropOneTimeTokenSql, parameters: [hashOneTimeToken(token)] };
 }
 
-/** Issues a token for `content` (any JSON value) and returns it. The token itself is stored nowhere. */
+/** Issues a token for `content` (any JSON value) and returns it. The token itself is not stored. */
 export async function issueOneTimeToken(
   dependencies: OneTimeTokenDependencies,
   kind: OneTimeTokenKind,
@@ -102,7 +102,7 @@ export async function issueOneTimeToken(
   return token;
 }
 
-/** Keeps the content under a token that the caller chooses, in place of what the token had. */
+/** Stores the content under a token that the caller chooses, and replaces the content that the token had. */
 export async function replaceOneTimeToken(
   dependencies: OneTimeTokenDependencies,
   kind: OneTimeTokenKind,
@@ -139,7 +139,7 @@ export async function redeemOneTimeToken<T>(
   return openOneTimeToken<T>(dependencies, kind, token, rows);
 }
 
-/** Redeems the token if `isAsked` accepts its content. A content that takes the place of that one meanwhile stays. */
+/** Redeems the token if `isAsked` accepts its content. Content that replaced it meanwhile is not redeemed. */
 export async function redeemAskedOneTimeToken<T>(
   dependencies: OneTimeTokenDependencies,
   kind: OneTimeTokenKind,
@@ -150,7 +150,7 @@ export async function redeemAskedOneTimeToken<T>(
   const rows = await store.read(readOneTimeTokenSql, [tokenHash, kind, world.nowMs()]);
   const content = openOneTimeToken<T>(dependencies, kind, token, rows);
   if (content === undefined || !isAsked(content)) return undefined;
-  // Every encryption gives another ciphertext, so it identifies the content.
+  // Each encryption gives a different ciphertext, so the ciphertext identifies the content.
   const redeemed = await store.write(redeemReadOneTimeTokenSql, [tokenHash, kind, rows[0]!.content]);
   return redeemed.length === 0 ? undefined : content;
 }

@@ -61,7 +61,7 @@ const insertOrganizationSql = statement(
   'insert-organization',
   'INSERT INTO organizations (id, login, login_key, name, created_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-// No row for a member who has the role already.
+// Returns no row for a member who has the role already.
 const upsertMemberSql = statement<{ user_id: string }>(
   'upsert-organization-member',
   `INSERT INTO organization_members (organization_id, user_id, role, added_at_ms) VALUES ($1, $2, $3, $4)
@@ -134,7 +134,7 @@ export async function findMemberRole(
 export interface NewOrganization {
   readonly login: string;
   readonly name: string;
-  /** Who administers it from the start. */
+  /** The person who is its first owner. */
   readonly ownerId: string;
   /** Records the creation, and commits with it. */
   readonly audit?: BoundStatement | undefined;
@@ -162,7 +162,7 @@ export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | '
   },
 );
 
-/** Throws `invalid` for a login that is not allowed, `conflict` for a login that a person or an organization has. */
+/** Throws `invalid` for a login that is not allowed, and `conflict` if a person or an organization has it already. */
 export async function createOrganization(
   store: Store,
   world: World,
@@ -186,13 +186,13 @@ export interface MemberChange {
   readonly audit: BoundStatement;
 }
 
-/** Whether this owner is the last who can act: others who are disabled do not count. */
+/** Whether this person is the last owner who can act: disabled owners do not count. */
 function isLastOwner(owners: readonly OwnerRow[], userId: string): boolean {
   const isOwner = owners.some((owner) => owner.user_id === userId);
   return isOwner && !owners.some((owner) => owner.user_id !== userId && owner.is_enabled === 1);
 }
 
-/** False when the last owner would become a member: an organization without an owner could never be handed over. */
+/** Returns false if the last owner would become a member: no one could give an organization without an owner to another. */
 export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: MemberRole }, boolean> = procedure(
   import.meta.url,
   'setMemberUnlessLast',
@@ -204,13 +204,13 @@ export const setMemberUnlessLast: Procedure<MemberChange & { readonly role: Memb
   },
 );
 
-/** Throws `conflict` for the last owner, who has to stay one. */
+/** Throws `conflict` if the last owner would become a member. */
 export async function setMember(store: Store, change: MemberChange, role: MemberRole): Promise<void> {
   if (await store.call(setMemberUnlessLast, { ...change, role })) return;
   throw new Failure('conflict', 'Cannot change the role: an organization needs at least one owner');
 }
 
-/** The last owner cannot be removed, for the same reason. */
+/** Returns `last_owner`, and removes no one, for the last owner. */
 export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent' | 'last_owner'> = procedure(
   import.meta.url,
   'deleteMemberUnlessLast',

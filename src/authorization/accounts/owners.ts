@@ -1,10 +1,10 @@
-/** Tells other areas which person or organization a login is, and who may act for an organization. */
+/** Finds for other areas which person or organization has a login, and who may act for an organization. */
 import type { Store } from '../../database/store.ts';
 import type { Owner, Owners } from '../../identity.ts';
 import { findMemberRole, findOrganizationByLogin, listOrganizationsOfUser } from './organization-store.ts';
 import { findUserByLogin } from './user-store.ts';
 
-/** Answers the other areas about people and organizations, always from the store: a change counts at once. */
+/** Reads each answer from the store, so that a change counts at once. */
 export function createOwners(store: Store): Owners {
   return {
     async findOwner(login): Promise<Owner | undefined> {

@@ -1,4 +1,4 @@
-/** Stores passkeys, and refuses one whose counter shows a copy. */
+/** Stores passkeys, and refuses a passkey whose counter shows that it was copied. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface Passkey {
@@ -77,7 +77,7 @@ export function insertPasskeyStatement(passkey: Omit<Passkey, 'lastUsedAtMs'>): 
   };
 }
 
-/** False for a counter that did not rise: the authenticator may have been copied. */
+/** Returns false if the counter did not rise: the authenticator may have been copied. */
 export async function usePasskey(
   store: Store,
   use: { readonly id: string; readonly counter: number; readonly nowMs: number },

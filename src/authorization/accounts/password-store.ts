@@ -1,4 +1,4 @@
-/** Stores a new password, which ends the sessions and tokens that were made before it. A new hash of the same password ends nothing. */
+/** Stores a new password, which ends earlier sessions and application tokens. A new hash of the same password ends nothing. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { changeAndRecordIn, type RecordedChange } from './audit-store.ts';
 
@@ -8,15 +8,15 @@ const setPasswordSql = statement<{ id: string }>(
    WHERE id = $1 AND epoch = COALESCE($4, epoch) AND is_admin = COALESCE($5, is_admin)
      AND COALESCE(verified_email_key, '') = COALESCE($6, verified_email_key, '') RETURNING id`,
 );
-// The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
+// Compares the old hash, so that rehashing the old password never undoes a new one that was set meanwhile.
 const replacePasswordHashSql = statement(
   'replace-password-hash',
   'UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2',
 );
 
 /**
- * With the same statement no session and no token of an application is valid any more. Callers also delete the rows of the
- * sessions, so that no list shows them.
+ * Also makes every session and application token invalid, because it raises the credential generation. Callers delete the rows
+ * of the sessions too, so that no list shows them.
  */
 export function setPasswordStatement(userId: string, passwordHash: string, nowMs: number): BoundStatement {
   return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null, null, null] };
@@ -24,11 +24,11 @@ export function setPasswordStatement(userId: string, passwordHash: string, nowMs
 
 export interface PasswordChange {
   readonly userId: string;
-  /** The generation that was read when the person authenticated. */
+  /** The credential generation that was read when the person authenticated. */
   readonly credentialGeneration: number;
-  /** The role that the proof was for; absent where the proof is good for any. */
+  /** The role that the person must still have; absent if either will do. */
   readonly isAdmin?: boolean;
-  /** The key of the verified address that the proof was mailed to; absent or null for a proof that was not mailed. */
+  /** The key of the address that the link was mailed to, which must still be verified; absent or null without a mail. */
   readonly verifiedEmailKey?: string | null;
   readonly passwordHash: string;
   readonly nowMs: number;
@@ -38,7 +38,7 @@ export interface PasswordChange {
   readonly changes?: readonly RecordedChange[];
 }
 
-/** False when another password was set meanwhile, or the role or address changed: what this change comes from has ended. */
+/** Returns false if another password was set meanwhile, or the role or address changed: the session or link has ended. */
 export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
@@ -54,7 +54,7 @@ export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   },
 );
 
-/** Stores the same password under newer parameters, unless it was changed meanwhile. */
+/** Stores a hash of the same password with newer parameters, unless the password was changed meanwhile. */
 export async function rehashPassword(store: Store, userId: string, oldHash: string, newHash: string): Promise<void> {
   await store.write(replacePasswordHashSql, [userId, oldHash, newHash]);
 }

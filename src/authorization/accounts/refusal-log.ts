@@ -1,7 +1,8 @@
 /**
- * Records refusals that any stranger can cause in the audit log, a limited number an hour, so that no caller floods it. The limits
- * are of one network and of all; the next event that is written says how many were not. Whether the account or the application
- * exists makes no difference, or the time of an answer would reveal it. Kept in this process: N processes write N times as many.
+ * Records refusals that any stranger can cause in the audit log, a limited number an hour, so that no caller floods it. One
+ * network and all networks together each have a limit; the next event that is written has the number of omitted ones. It makes
+ * no difference whether the account or the application exists; otherwise the response time would reveal it. Each process counts
+ * for itself: N processes write N times as many.
  */
 import type { Store } from '../../database/store.ts';
 import { networkOf, prefix48Of } from '../../http/client-address.ts';
@@ -37,7 +38,7 @@ export function createRefusalLog({ store, world }: RefusalDependencies): Refusal
   };
 }
 
-/** Counts what may be written; no more networks are kept in memory than events were written. */
+/** Returns a function that counts an event if it may be written. Keeps at most as many networks as events were written. */
 function createHourlyBudget({ monotonicMs }: Pick<World, 'monotonicMs'>): (network: string) => boolean {
   let endsAtMs = 0;
   let total = 0;

@@ -1,7 +1,7 @@
 /**
  * Creates and checks secrets (`tvt_…`, 256 bits and a checksum), and hashes them for storage. The form is `tvt_<kind>_`, 43
- * letters and digits, and 6 of checksum: secret scanners find it by its prefix, a mistyped one is refused without asking the
- * store, and a kind never passes for another. Its SHA-256 is stored, never the whole secret; 256 bits of randomness need no slow hash.
+ * letters and digits, and a checksum of 6: secret scanners find it by its prefix, a mistyped one is refused without a query,
+ * and no kind passes for another. Only the SHA-256 is stored; 256 random bits need no slow hash.
  */
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -19,12 +19,12 @@ const LETTER_OF = {
 export type SecretKind = keyof typeof LETTER_OF;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** 62^43 > 2^256. */
+/** The fewest characters of 62 that hold 256 bits: 62^43 > 2^256. */
 const RANDOM_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const PREFIX_LENGTH = 'tvt_x_'.length;
 const SECRET_LENGTH = PREFIX_LENGTH + RANDOM_LENGTH + CHECKSUM_LENGTH;
-/** The largest multiple of 62 in a byte: bytes from here on would make some letters likelier. */
+/** The largest multiple of 62 that fits in a byte. Bytes from here on are dropped: they would make some characters likelier. */
 const FAIR_BYTES = 248;
 
 export function createSecret(kind: SecretKind, world: Pick<World, 'randomBytes'>): string {
@@ -43,7 +43,7 @@ export function createRandomText(length: number, world: Pick<World, 'randomBytes
   return text;
 }
 
-/** Whether this could be a secret of this kind; no need to look further if not. */
+/** Whether the text has the form and checksum of a secret of this kind; if not, it is in no table. */
 export function isSecretOf(kind: SecretKind, text: string): boolean {
   if (text.length !== SECRET_LENGTH || !text.startsWith(`tvt_${LETTER_OF[kind]}_`)) return false;
   const checksumAt = PREFIX_LENGTH + RANDOM_LENGTH;

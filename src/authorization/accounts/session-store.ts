@@ -1,7 +1,7 @@
 /**
  * Stores sessions of signed-in browsers, which expire after 12 idle hours or 14 days, and limits their number. The cookie holds
- * 256 random bits; the table keeps their SHA-256 only, so that a copy of the database cannot sign in. A session is
- * valid only while its person is enabled and has set no new password since.
+ * 256 random bits; the table keeps only their SHA-256, so that a copy of the database signs in no one. A session is valid only
+ * while its person is enabled and the credential generation is the one under which the person signed in.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
@@ -26,7 +26,7 @@ export interface StoredSession {
   readonly lastSeenAtMs: number;
 }
 
-/** One line of the sessions page. */
+/** A session as the sessions page shows it. */
 export interface SessionEntry {
   readonly id: string;
   readonly method: SignInMethod;
@@ -74,7 +74,7 @@ const sessionsOfUserSql = statement<EntryRow>(
    FROM sessions s JOIN users u ON u.id = s.user_id AND u.epoch = s.user_epoch
    WHERE s.user_id = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 ORDER BY s.last_seen_at_ms DESC, s.id`,
 );
-// The user is named too: a guessed id cannot end another person's session.
+// Compares the user too, so that a guessed id cannot end another person's session.
 const deleteSessionSql = statement<{ id: string }>(
   'delete-session',
   'DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING id',
@@ -83,9 +83,9 @@ const deleteOtherSessionsSql = statement<{ id: string }>(
   'delete-other-sessions',
   'DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING id',
 );
-// Sign-ins of one person wait for each other here: each counts the sessions that those before it have made.
+// Locks the row, so that concurrent sign-ins of one person run one after the other and each counts the sessions before it.
 const lockPersonSql = statement('lock-person-of-session', 'UPDATE users SET epoch = epoch WHERE id = $1');
-// The new one stays. Rows dated in the future by a wrong clock go first; otherwise they would count as newest until that time.
+// The new session stays. Rows dated in the future by a wrong clock are deleted first; otherwise they would stay the newest.
 const deleteSurplusSessionsSql = statement(
   'delete-surplus-sessions',
   `DELETE FROM sessions WHERE user_id = $1 AND id IN (
@@ -97,14 +97,14 @@ const keepSessionSql = statement(
   'keep-session',
   'UPDATE sessions SET user_epoch = (SELECT epoch FROM users WHERE id = $2) WHERE id = $1 AND user_id = $2',
 );
-/** A sign-in beyond them ends the session that was used longest ago. */
+/** The most sessions of one person. One more sign-in ends the session that was used longest ago. */
 export const MAX_SESSIONS = 100;
 
 export interface NewSession {
-  /** The person as read when they authenticated: if a password was set since then, the session is invalid. */
+  /** The person as read at the authentication: if the credential generation was raised since, the session is invalid. */
   readonly user: Pick<User, 'id' | 'credentialGeneration'>;
   readonly method: SignInMethod;
-  /** When they authenticated; now unless given. */
+  /** When the person authenticated; now if absent. */
   readonly authTimeMs?: number | undefined;
   readonly address: string;
   readonly userAgent: string;
@@ -116,7 +116,7 @@ export function hashSessionToken(token: string): string {
   return createHash('sha256').update(`trivet session ${token}`).digest('base64url');
 }
 
-/** A session under a fresh token, which is returned once and kept nowhere. */
+/** Creates a session and returns its token, which is not stored. */
 export async function createSession(
   store: Store,
   world: World,
@@ -150,7 +150,7 @@ export async function createSession(
   return { id, token };
 }
 
-/** The live session behind a cookie; it is marked as seen unless a page only watches. A disabled person has none. */
+/** Finds the live session of a cookie's token. Marks it as seen, unless `watched`: an open page that only refreshes itself. */
 export async function findSession(
   store: Store,
   token: string,
@@ -163,7 +163,7 @@ export async function findSession(
     nowMs - LONGEST_MS,
   ]);
   if (row === undefined) return undefined;
-  // A mark that fails ends no request: while the database is read-only, pages that only read go on.
+  // A mark that fails must not fail the request: while the database is read-only, pages that only read still work.
   if (use === 'used' && Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS)
     await store.write(seeSessionSql, [row.session_id, nowMs]).catch(() => undefined);
   return {
@@ -175,7 +175,7 @@ export async function findSession(
   };
 }
 
-/** The live sessions of a person, the latest seen first. */
+/** The live sessions of a person, the most recently seen first. */
 export async function listSessions(store: Store, userId: string, nowMs: number): Promise<SessionEntry[]> {
   const rows = await store.read(sessionsOfUserSql, [userId, nowMs - SESSION_IDLE_MS, nowMs - LONGEST_MS]);
   return rows.map((row) => ({
@@ -192,12 +192,12 @@ export function endSessionStatement(sessionId: string, userId: string): BoundSta
   return { statement: deleteSessionSql, parameters: [sessionId, userId] };
 }
 
-/** Keeps one session valid after its person's credential generation was raised; executed after the statement that raises it. */
+/** Keeps one session valid when its person's credential generation is raised; execute it after the statement that raises it. */
 export function keepSessionStatement(sessionId: string, userId: string): BoundStatement {
   return { statement: keepSessionSql, parameters: [sessionId, userId] };
 }
 
-/** Ends every session of a person but one; `''` keeps none. */
+/** Ends every session of a person but `keptSessionId`; `''` ends all. */
 export function endOtherSessionsStatement(userId: string, keptSessionId: string): BoundStatement {
   return { statement: deleteOtherSessionsSql, parameters: [userId, keptSessionId] };
 }
@@ -210,7 +210,7 @@ export interface SessionEnd {
   readonly nowMs: number;
 }
 
-/** Nothing happens, and nothing is recorded, when this person has no such session. */
+/** Changes and records nothing if this person has no such session. */
 export async function endSession(store: Store, end: SessionEnd): Promise<void> {
   const { sessionId, userId, kind, address, nowMs } = end;
   const change = endSessionStatement(sessionId, userId);

@@ -1,4 +1,4 @@
-/** People sign in with codes, passkeys and accounts at providers beside their password. */
+/** People sign in with codes, passkeys and accounts at providers, besides a password. */
 import assert from 'node:assert/strict';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
 import { forEachEngine } from '../../../test/support/store/engines.ts';

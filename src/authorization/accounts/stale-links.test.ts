@@ -1,4 +1,4 @@
-/** A linked account at a provider that the service does not use any more is no way in. */
+/** An account linked at a provider that the service no longer uses cannot sign in. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';

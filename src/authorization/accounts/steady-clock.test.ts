@@ -1,4 +1,4 @@
-/** The machine's clock jumps, and is put right again: what is right stays right, and what expires still expires. */
+/** The machine's clock jumps and is corrected: valid credentials stay valid, and expired ones still expire. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Secret, TOTP } from 'otpauth';
@@ -33,7 +33,7 @@ async function jumpAndReturn({ server }: Bench, ms: number): Promise<void> {
   server.stepClock(-ms);
 }
 
-/** The clock is wrong for so long that it is believed, and then it is corrected for good. */
+/** The clock is wrong for long enough to be trusted, and is then corrected for good. */
 async function beWrongForLong({ server }: Bench, meanwhile: () => Promise<void>): Promise<void> {
   server.stepClock(HOUR_MS);
   await settle(server);
@@ -64,7 +64,7 @@ async function preparePerson({ server }: Bench, { hasTotp }: { readonly hasTotp:
   return { user, cookie: await signIn(server, user), login };
 }
 
-/** With the digits that a phone shows whose clock is right. */
+/** Signs in with the digits of a phone whose clock is right. */
 async function signInWithPhone({ url, world }: AuthorizationServer, login: string, aheadMs = 0): Promise<number> {
   const client = createFormClient(url);
   const first = await client.submit('/sign-in', '/sign-in', { login, password: PASSWORD });

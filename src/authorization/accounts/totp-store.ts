@@ -1,7 +1,7 @@
 /**
- * Stores the second step: the encrypted seed, recovery codes, and which code was accepted (replay). The seed of an authenticator
- * app is encrypted, with its person as associated data; recovery codes are digests. A code is accepted once: the conditional
- * update decides, so of two sign-ins with one code only one succeeds.
+ * Stores the second step: the encrypted seed, recovery codes, and the last accepted time step (replay). The seed of an
+ * authenticator app is encrypted with its person as associated data; recovery codes are stored as digests. Each code is accepted
+ * once: a conditional UPDATE decides, so that of two sign-ins with one code only one succeeds.
  */
 import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
@@ -16,23 +16,23 @@ const pendingTotpSql = statement<{ seed: Uint8Array }>(
   'pending-totp',
   'SELECT seed FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NULL',
 );
-// A confirmed seed is never replaced: it must be turned off first, which asks for the password.
+// Never replaces a confirmed seed: the app must be turned off first, which needs the password.
 const offerTotpSql = statement<{ user_id: string }>(
   'offer-totp',
   `INSERT INTO totp_secrets (user_id, seed, confirmed_at_ms, last_step) VALUES ($1, $2, NULL, 0)
    ON CONFLICT (user_id) DO UPDATE SET seed = excluded.seed
    WHERE totp_secrets.confirmed_at_ms IS NULL RETURNING user_id`,
 );
-// The seed is compared: another page may have offered another one since the digits were checked. So is the credential
-// generation: the session may have ended.
+// Compares the seed, since another page may have offered another one after the digits were checked, and the credential
+// generation, since the session may have ended.
 const confirmTotpSql = statement<{ user_id: string }>(
   'confirm-totp',
   `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3
    WHERE user_id = $1 AND confirmed_at_ms IS NULL AND seed = COALESCE($4, seed)
      AND EXISTS (SELECT 1 FROM users WHERE id = $1 AND epoch = COALESCE($5, epoch)) RETURNING user_id`,
 );
-// RFC 6238 §5.2: the same one-time password is not accepted a second time. A step that lies further ahead than any digits
-// accepted now was spent while the clock was wrong, and must not shut the person out until then.
+// RFC 6238 §5.2: a one-time password is not accepted twice. A stored step further ahead than any step that is accepted now was
+// spent while the clock was wrong, and must not lock the person out until that time.
 const spendTotpStepSql = statement<{ user_id: string }>(
   'spend-totp-step',
   `UPDATE totp_secrets SET last_step = $2
@@ -42,7 +42,7 @@ const stopTotpSql = statement<{ user_id: string }>(
   'stop-totp',
   'DELETE FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL RETURNING user_id',
 );
-// Waits for another renewal, or for the end of the app, and is decided after it.
+// Locks the row: a concurrent renewal, or turning the app off, commits first and is seen here.
 const lockConfirmedTotpSql = statement<{ user_id: string }>(
   'lock-confirmed-totp',
   'UPDATE totp_secrets SET last_step = last_step WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL RETURNING user_id',
@@ -70,16 +70,16 @@ export async function hasTotp(store: Store, userId: string): Promise<boolean> {
   return (await store.read(confirmedTotpSql, [userId])).length > 0;
 }
 
-/** The seed in base32 of an app that is turned on. */
+/** The base32 seed of the app, if the app is turned on. */
 export async function findTotpSeed(store: Store, cipher: SecretCipher, userId: string): Promise<string | undefined> {
   const [row] = await store.read(confirmedTotpSql, [userId]);
   return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
 }
 
-/** A seed that was offered. */
+/** A seed that was offered and is not confirmed yet. */
 export interface PendingTotp {
   readonly seed: string;
-  /** As it is stored. */
+  /** The seed as it is stored; identifies it. */
   readonly ciphertext: Uint8Array;
 }
 
@@ -93,7 +93,7 @@ export async function findPendingTotp(
   return row && { seed: cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8'), ciphertext: row.seed };
 }
 
-/** False when an app is turned on already. */
+/** Returns false if an app is turned on already. */
 export async function offerTotpSeed(
   store: Store,
   cipher: SecretCipher,
@@ -126,12 +126,12 @@ export async function spendTotpTimeStep(store: Store, userId: string, timeStep: 
   return (await store.write(spendTotpStepSql, [userId, timeStep])).length > 0;
 }
 
-/** Returns a row unless the app is off; the recovery codes are deleted apart (`deleteRecoveryCodesStatement`). */
+/** Returns a row unless the app is off. Execute `deleteRecoveryCodesStatement` too. */
 export function stopTotpStatement(userId: string): BoundStatement {
   return { statement: stopTotpSql, parameters: [userId] };
 }
 
-/** Returns a row unless the app is off. In a transaction, other changes of the person's second step wait for its end. */
+/** Returns a row unless the app is off. Other changes of the person's second step wait until the transaction ends. */
 export function lockTotpStatement(userId: string): BoundStatement {
   return { statement: lockConfirmedTotpSql, parameters: [userId] };
 }
@@ -140,7 +140,7 @@ export function deleteRecoveryCodesStatement(userId: string): BoundStatement {
   return { statement: deleteRecoveryCodesSql, parameters: [userId] };
 }
 
-/** Letters as they are typed do not matter, nor do the dashes between them. */
+/** Ignores letter case and dashes. */
 function hashRecoveryCode(userId: string, code: string): string {
   const letters = code.toLowerCase().replace(/[^a-z0-9]/g, '');
   return createHash('sha256').update(`trivet recovery ${userId} ${letters}`).digest('base64url');
@@ -164,7 +164,7 @@ export interface SpentRecoveryCode {
   readonly nowMs: number;
 }
 
-/** True once for each code. Its use is recorded with it, whatever becomes of the sign-in. */
+/** True once for each code. Its use is recorded in the same transaction, even if the sign-in fails afterwards. */
 export async function spendRecoveryCode(store: Store, spent: SpentRecoveryCode): Promise<boolean> {
   const { userId, code, address, nowMs } = spent;
   return await store.call(changeAndRecord, {

@@ -6,7 +6,7 @@ export interface UpstreamAccount {
   readonly issuer: string;
   readonly subject: string;
   readonly userId: string;
-  /** How its owner knows it: an email address or a name there. */
+  /** Shown to its owner: the email address or a name at the provider. */
   readonly label: string;
   readonly linkedAtMs: number;
 }
@@ -21,7 +21,7 @@ interface UpstreamRow {
 
 const UPSTREAM_COLUMNS = 'issuer, subject, user_id, label, linked_at_ms';
 
-// One statement, so that the credential generation is one under which the account was linked.
+// One statement, so that the person is read with a credential generation under which the account was linked.
 const userOfUpstreamAccountSql = statement<UserRow>(
   'user-of-upstream-account',
   `SELECT ${USER_COLUMNS} FROM users
@@ -36,7 +36,7 @@ const linkUpstreamSql = statement<{ user_id: string }>(
   `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)
    ON CONFLICT (issuer, subject) DO NOTHING RETURNING user_id`,
 );
-// Without ON CONFLICT: the primary key refuses the second of two first visits, and undoes its person.
+// Without ON CONFLICT: of two concurrent first visits, the primary key fails the second, which rolls back its new person.
 const linkNewUserSql = statement(
   'link-new-user',
   `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
@@ -51,7 +51,7 @@ function toAccount(row: UpstreamRow): UpstreamAccount {
   return { issuer, subject, label, userId: row.user_id, linkedAtMs: row.linked_at_ms };
 }
 
-/** The person with whom this account at the provider is linked. */
+/** The person to whom this account at the provider is linked. */
 export async function findUserOfUpstreamAccount(
   store: Store,
   issuer: string,
@@ -65,12 +65,12 @@ export async function listUpstreamAccounts(store: Store, userId: string): Promis
   return (await store.read(upstreamAccountsOfUserSql, [userId])).map(toAccount);
 }
 
-/** Links the account of a new person. It fails, and the person with it, when that account is linked meanwhile. */
+/** Links the account of a new person. Fails the transaction, and so the new person, if that account was linked meanwhile. */
 export function linkNewUserStatement({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): BoundStatement {
   return { statement: linkNewUserSql, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
-/** No row when that account is already linked to any person. */
+/** Returns no row if that account is already linked to any person. */
 export function linkUpstreamStatement({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): BoundStatement {
   return { statement: linkUpstreamSql, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }

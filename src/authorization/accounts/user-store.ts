@@ -14,18 +14,18 @@ export interface User {
   readonly login: string;
   readonly name: string;
   readonly email: string | null;
-  /** An administrator or an upstream provider vouches for the address. Of two people only one can have it so. */
+  /** An administrator or an upstream provider vouches for the address. At most one person has a given verified address. */
   readonly isEmailVerified: boolean;
   readonly isAdmin: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
-  /** Raised when everything that was made for the person before has to end (credential-validity-store.ts). */
+  /** Raised to end all earlier sessions, codes and application tokens of the person (credential-validity-store.ts). */
   readonly credentialGeneration: number;
-  /** The time when the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
+  /** The time when the password was last set; null without a password (sign-in by passkey or at a provider). */
   readonly passwordChangedAtMs: number | null;
-  /** Chosen for pages and mails; null without a choice. */
+  /** The language chosen for pages and mails; null without a choice. */
   readonly language: string | null;
-  /** A token without all rights may have set a way in, so that all of them end when the person becomes an administrator. */
+  /** A token without all rights may have set a way to sign in, so all ways end when the person becomes an administrator. */
   readonly hasDelegatedAccess: boolean;
   /** The time when an ordinary person last became an administrator; null for one who was created as an administrator. */
   readonly administratorSinceMs: number | null;
@@ -91,7 +91,6 @@ const insertUserSql = statement(
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
 const raiseEpochSql = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
-// A new address is not verified; the same one stays so.
 const disableUserSql = statement<UserRow>(
   'disable-user',
   `UPDATE users SET disabled_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL RETURNING ${USER_COLUMNS}`,
@@ -141,7 +140,7 @@ export async function findLogins(
   return new Map(users.filter((user) => user !== undefined).map((user) => [user.id, user.login]));
 }
 
-/** Whatever the case of the letters. */
+/** Ignores letter case. */
 export async function findUserByLogin(store: Pick<Store, 'readCached'>, login: string): Promise<User | undefined> {
   return firstUser(await store.readCached(userByLoginSql, [loginKey(login)]));
 }
@@ -164,7 +163,7 @@ export async function hasUsers(store: Pick<Store, 'read'>): Promise<boolean> {
   return (await store.read(anyUserSql)).length > 0;
 }
 
-/** Whether any account has the role, also one that is disabled or has no way in yet. */
+/** Whether any account has the role, including one that is disabled or cannot sign in yet. */
 export async function hasAdministrators(store: Pick<Store, 'read'>): Promise<boolean> {
   return (await store.read(anyAdministratorSql)).length > 0;
 }
@@ -176,7 +175,7 @@ export interface NewUser {
   readonly isEmailVerified?: boolean | undefined;
   readonly isAdmin: boolean;
   readonly passwordHash: string | null;
-  /** Created by a token without all rights. */
+  /** True if a token without all rights creates the account. */
   readonly hasDelegatedAccess?: boolean | undefined;
 }
 
@@ -187,11 +186,11 @@ export interface UserInsert extends NewUser {
   readonly id: string;
   readonly statements: readonly BoundStatement[];
   readonly nowMs: number;
-  /** Refuse when an administrator exists: the one-time set-up creates the first one only. */
+  /** Refuse if an administrator exists: the one-time set-up creates only the first one. */
   readonly onlyFirst: boolean;
 }
 
-/** `created`, or why not: an expected outcome, since two people may ask for one login at once. */
+/** Returns `created` or the reason for the refusal; a taken login is an expected outcome, since two requests may race for it. */
 export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_first'> = procedure(
   import.meta.url,
   'insertUserOnce',
@@ -221,7 +220,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
   },
 );
 
-/** Throws `invalid` for a login that is not allowed, `conflict` for a login that a person or an organization has. */
+/** Throws `invalid` for a login that is not allowed, and `conflict` if a person or an organization has it already. */
 export async function createUser(
   store: Store,
   world: World,
@@ -232,7 +231,7 @@ export async function createUser(
   return create(store, world, { ...user, id, statements: statementsFor(id), onlyFirst: false });
 }
 
-/** Creates the first administrator, though others may have accounts. Throws `conflict` when there is an administrator. */
+/** Creates the first administrator, even if other people have accounts. Throws `conflict` if there is an administrator. */
 export async function createFirstAdministrator(
   store: Store,
   world: World,
@@ -274,14 +273,13 @@ export interface Profile {
   readonly email: string | null;
 }
 
-/** Throws `invalid` unless a person may be shown under this name, or is already, and written to at this address. */
-/** Throws `invalid`. A name that is stored already is not checked again. */
+/** Throws `invalid` for a name or an address that is not allowed. `storedName`, which the person has now, is always allowed. */
 export function checkProfile({ name, email }: Profile, storedName?: string): void {
   checkName(name, storedName);
   if (email !== null) checkEmail(email);
 }
 
-/** Ends every session, and all that applications were given. */
+/** Ends every session of the person, and every code, device code and token of applications. */
 export function raiseCredentialGenerationStatement(userId: string): BoundStatement {
   return { statement: raiseEpochSql, parameters: [userId] };
 }

@@ -23,6 +23,6 @@ export function implementAdministration(dependencies: PeopleDependencies & LinkD
   ];
 }
 
-/** An event that concerns no account is recorded for the actor's account, so that the actor finds it in their activity. */
+/** Records an event that concerns no account under the actor's account, so that the actor finds it in their activity. */
 export const auditChange: AuditChange = ({ kind, actor, details }, nowMs) =>
   recordStatement({ kind, userId: actor.userId, details }, actor, nowMs);

@@ -23,7 +23,7 @@ import { findPerson, type PeopleDependencies } from './person.ts';
 
 const about = { tag: 'All applications', scope: 'admin:applications' } as const;
 const ofApplication = z.object({ clientId: z.string().min(1).max(100) });
-const clientSecret = z.string().openapi({ description: 'The secret, which no other answer has' });
+const clientSecret = z.string().openapi({ description: 'The secret; no later response has it' });
 const olderClientId = z
   .string()
   .openapi({ description: 'The same as `clientId`, in the spelling of earlier releases' });
@@ -32,10 +32,10 @@ const olderSecret = z
   .openapi({ description: 'The same as `clientSecret`, in the spelling of earlier releases' });
 const grantTypes = z
   .array(z.enum(GRANT_TYPES))
-  .openapi({ description: 'What it may exchange for tokens (RFC 6749 section 1.3)' });
-const redirectUris = z
-  .array(z.string())
-  .openapi({ description: 'Where an answer may go: exactly these, but for the port of a loopback IP (RFC 8252)' });
+  .openapi({ description: 'The grants that it may use (RFC 6749 section 1.3)' });
+const redirectUris = z.array(z.string()).openapi({
+  description: 'Where people may be redirected: exactly these URIs, with any port on a loopback IP (RFC 8252)',
+});
 const authenticatedRefresh = z.boolean().openapi({ description: 'A refresh without client authentication is refused' });
 const mayIntrospect = z.boolean().openapi({ description: 'A resource server: may ask about every token' });
 const isPublic = z.boolean().openapi({ description: 'It has no secret and uses PKCE' });
@@ -43,8 +43,8 @@ const applicationSchema = z
   .object({
     clientId: z.string(),
     name: z.string(),
-    ownerId: z.string().optional().openapi({ description: 'Absent: only operators can change it' }),
-    owner: z.string().optional().openapi({ description: 'The login of the owner, who may change it' }),
+    ownerId: z.string().optional().openapi({ description: 'Absent: only administrators can change it' }),
+    owner: z.string().optional().openapi({ description: 'The login of the owner, who may change the application' }),
     homepage: z.string(),
     description: z.string(),
     isPublic,
@@ -53,7 +53,8 @@ const applicationSchema = z
     authenticatedRefresh,
     mayIntrospect,
     secretInQueryAtMs: z.int().optional().openapi({
-      description: 'When it last sent its secret in a query, where logs may keep it, to within a day; absent: never',
+      description:
+        'When it last sent its secret in a query string, where logs may keep it, to within a day; absent: never',
     }),
     disabledAtMs: z.int().optional(),
     createdAtMs: z.int(),
@@ -90,14 +91,14 @@ export const addApplication = describeOperation({
   name: 'createAnyApplication',
   method: 'post',
   path: '/applications',
-  summary: 'Register an OAuth application; its secret is in this answer only',
+  summary: 'Register an OAuth application; only this response has its secret',
   input: z.object({
     name: z.string().max(200),
     owner: z
       .string()
       .max(100)
       .optional()
-      .openapi({ description: 'Login of the person who may change it; without, only operators may' }),
+      .openapi({ description: 'Login of the person who may change it; without one, only administrators may' }),
     homepage: z.string().max(2000).default(''),
     description: z.string().max(2000).default(''),
     redirectUris: redirectUris.default([]),
@@ -151,7 +152,7 @@ export const addApplicationSecret = describeOperation({
   name: 'addAnyApplicationSecret',
   method: 'post',
   path: '/applications/{clientId}/secrets',
-  summary: 'Add a second secret, to replace the first without downtime; it is in this answer only',
+  summary: 'Add a second secret, to replace the first without downtime; only this response has it',
   input: ofApplication,
   output: ofApplication
     .extend({ clientSecret, client_id: olderClientId, client_secret: olderSecret })
@@ -214,12 +215,12 @@ async function register(
   return nameBothWays(application.clientId, clientSecret);
 }
 
-/** Names both in the spelling of this API, and in that of OAuth, which earlier releases gave. */
+/** Names both fields in camel case, as this API does, and in the spelling of OAuth, as earlier releases did. */
 function nameBothWays<Secret extends string | undefined>(clientId: string, clientSecret: Secret) {
   return { clientId, clientSecret, client_id: clientId, client_secret: clientSecret };
 }
 
-/** Adds the logins of their owners. */
+/** Describes the applications with the logins of their owners. */
 async function describeAll(store: Store, applications: readonly Application[]): Promise<AnyApplication[]> {
   const logins = await findLogins(
     store,

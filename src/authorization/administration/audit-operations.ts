@@ -1,4 +1,4 @@
-/** Implements the search of the audit log: filters, pages, who may read it. */
+/** Implements the search of the audit log, with filters and pages, and decides who may read it. */
 import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';
@@ -20,9 +20,9 @@ const eventSchema = z
     at: z.string(),
     atMs: z.int(),
     kind: z.string(),
-    userId: z.string().optional().openapi({ description: 'Whose account it touches' }),
+    userId: z.string().optional().openapi({ description: 'The person whose account the event concerns' }),
     user: z.string().optional().openapi({ description: 'The login of that account' }),
-    actorId: z.string().optional().openapi({ description: 'The person who did it, when it is another person' }),
+    actorId: z.string().optional().openapi({ description: 'The person who did it, if it is not the account itself' }),
     actor: z.string().optional(),
     clientId: z.string().optional(),
     address: z.string().optional(),
@@ -42,20 +42,20 @@ export const searchAudit = describeOperation({
   path: '/audit',
   summary: 'Search the audit log, newest first',
   input: z.object({
-    user: z.string().max(100).optional().openapi({ description: 'Login of the account that it touches' }),
+    user: z.string().max(100).optional().openapi({ description: 'Login of the account that the event concerns' }),
     by: z.string().max(100).optional().openapi({ description: 'Login of the person who did it' }),
     kind: z.enum(AUDIT_KINDS).optional(),
     repository: z.string().max(300).optional().openapi({ description: 'OWNER/NAME of the repository that changed' }),
     hook: z.coerce.number().int().min(1).optional().openapi({ description: 'The id of the webhook that changed' }),
     since: z.iso.datetime({ offset: true }).optional(),
     until: z.iso.datetime({ offset: true }).optional(),
-    before: z.string().regex(CURSOR).optional().openapi({ description: 'Where the page before ended: its `next`' }),
+    before: z.string().regex(CURSOR).optional().openapi({ description: 'The `next` of the page before' }),
     limit: pageLimit(50),
   }),
   output: z
     .object({
       events: z.array(eventSchema),
-      next: z.string().nullable().openapi({ description: 'null: there is nothing older' }),
+      next: z.string().nullable().openapi({ description: 'null: there are no older events' }),
     })
     .openapi('AuditPage'),
 });
@@ -76,10 +76,13 @@ export function implementAudit({ store }: PeopleDependencies): Implementation[] 
 }
 
 const READ_AT_ONCE = 500;
-/** The limit keeps a search that fits few events from reading years of them in one call. */
+/** The most events read in one call, so that a search that matches few does not read years of them. */
 export const MAX_READ = 10_000;
 
-/** Newest first. With `next`, fewer than the limit are found when the search stopped after `MAX_READ` events. Throws `not_found` for a login that no person has. */
+/**
+ * Newest first. Fewer than the limit with a `next` mean that the search stopped after `MAX_READ` events. Throws `not_found` for a
+ * login that no person has.
+ */
 export async function findEvents(
   store: Store,
   search: AuditSearch,
@@ -102,7 +105,7 @@ export async function findEvents(
   return { found, next: before === undefined ? null : formatCursor(before) };
 }
 
-/** These happen to an account by a guess, by an application or by a thief of its tokens, not by the person. */
+/** Events of an account that a guesser, an application or a thief of tokens causes, not its person. */
 const NOT_BY_PERSON: ReadonlySet<AuditKind> = new Set([
   'sign_in_failed',
   'password_forgotten',
@@ -112,7 +115,7 @@ const NOT_BY_PERSON: ReadonlySet<AuditKind> = new Set([
   'refresh_reused',
 ]);
 
-/** Who changes their own account is recorded as `userId` only. */
+/** A person who changes their own account is recorded as `userId` only, not as `actorId`. */
 function createMatcher(
   { kind, repository, hook }: AuditSearch,
   actorId: string | undefined,
@@ -125,7 +128,7 @@ function createMatcher(
     (actorId === undefined || findActorId(event) === actorId);
 }
 
-/** Undefined for a command on the store, of which no account is the actor: also not the one that it touches. */
+/** Returns undefined for a command on the store: no account is its actor, not even the one that it changes. */
 function findActorId({ kind, actorId, userId, details }: RecordedEvent): string | undefined {
   if (details?.by === BY_COMMAND.by || NOT_BY_PERSON.has(kind)) return actorId;
   return actorId ?? userId;
@@ -135,7 +138,7 @@ function readTime(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Date.parse(text);
 }
 
-/** The page goes on behind the last one, or begins at the end of the time that is asked for. */
+/** The search starts after the last event of the page before, or at `until`. */
 function readStart({ before, until }: AuditSearch): EventCursor | undefined {
   const [, atMs, id = ''] = CURSOR.exec(before ?? '') ?? [];
   if (atMs !== undefined) return { atMs: Number(atMs), id };

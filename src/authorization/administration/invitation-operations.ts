@@ -7,12 +7,15 @@ import { invitePerson, orderPasswordLink } from './invite-people.ts';
 
 const about = { tag: 'People', scope: 'admin:people', method: 'post' } as const;
 const login = z.string().min(1).max(100);
-const sendMail = z.boolean().default(false).openapi({ description: 'Mail the link, and do not show it' });
+const sendMail = z.boolean().default(false).openapi({ description: 'Mail the link instead of returning it' });
 const linkSchema = z
   .object({
     login: z.string(),
-    link: z.string().nullable().openapi({ description: 'Lets in the first who opens it; null when it was mailed' }),
-    expiresAtMs: z.int().openapi({ description: 'When the link ends, in milliseconds since 1970' }),
+    link: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Lets the first person who opens it choose the password; null if it was mailed' }),
+    expiresAtMs: z.int().openapi({ description: 'When the link expires, in milliseconds since 1970' }),
   })
   .openapi('PasswordLink');
 

@@ -21,10 +21,10 @@ export interface Invitation {
   readonly language?: InviterLanguage;
 }
 
-/** The language of the mail to a person who chose none; that of the inviting person's account unless given. */
+/** The language of the mail if its reader has chosen none; if undefined, that of the inviting person's account. */
 type InviterLanguage = string | undefined;
 
-/** Creates an account without a way to sign in, and the link with which its person gets one. */
+/** Creates an account without a way to sign in, and the link with which its person chooses a password. */
 export async function invitePerson(
   dependencies: LinkDependencies,
   actor: Actor,
@@ -86,7 +86,7 @@ export interface LinkOrder {
   readonly language?: InviterLanguage;
 }
 
-/** Orders a link to choose a password. A person who has no way to sign in yet gets the invitation again. */
+/** Creates a link to choose a password. A person who has no way to sign in yet gets the invitation again. */
 export async function orderPasswordLink(
   dependencies: LinkDependencies,
   actor: Actor,
@@ -94,7 +94,7 @@ export async function orderPasswordLink(
 ): Promise<PasswordLink> {
   const { store, world } = dependencies;
   const user = await findChangeable(store, actor, login);
-  // An address that the person typed, or a thief of their session, is not where a way in may be sent.
+  // Never mail a link to an unverified address: the person, or a thief of their session, may have typed it.
   const email = user.isEmailVerified ? user.email : null;
   checkMail(dependencies, { email, sendsMail });
   if (user.disabledAtMs !== null)
@@ -115,7 +115,7 @@ export async function orderPasswordLink(
   return link;
 }
 
-/** Null: in the default language. A command on the store has no person. */
+/** Returns null, for the default language, without a choice and for a command on the store. */
 async function findLanguageOf(store: Store, { userId }: Actor): Promise<string | null> {
   return userId === undefined ? null : ((await findUserById(store, userId))?.language ?? null);
 }

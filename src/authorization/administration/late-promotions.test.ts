@@ -1,6 +1,6 @@
 /**
- * A promotion, or another change of the account, that commits between the check of a request and its transaction: the
- * transaction checks again.
+ * The transaction of a request checks again: a promotion, or another change of the account, may commit between the first check
+ * and the transaction.
  */
 import assert from 'node:assert/strict';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
@@ -30,7 +30,7 @@ const world = createStillWorld();
 const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
 const baseUrl = 'https://trivet.example';
 
-/** Holds a token with the scope `admin:people`. */
+/** An actor with a token of the scope `admin:people`. */
 const HELPER: Actor = { userId: '1'.repeat(24), login: 'helper', isAdmin: false };
 const LOGIN = 'grace';
 

@@ -26,7 +26,7 @@ export interface NewPerson {
   readonly name: string;
   readonly email: string | null;
   readonly isAdmin: boolean;
-  /** Null: the person has none yet. */
+  /** Null for an account without a password. */
   readonly password: string | null;
 }
 
@@ -44,12 +44,12 @@ export async function createPerson(
   ]);
 }
 
-/** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
+/** Ends the person's sessions and stops their tokens. The tokens work again when the person is enabled. */
 export async function disablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   const { store, world } = dependencies;
   const upstreamIssuer = dependencies.upstream?.config.issuer;
   const { id: userId } = await findChangeable(store, actor, login);
-  if (userId === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
+  if (userId === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is your own account');
   const nowMs = world.nowMs();
   const statements = [
     endOtherSessionsStatement(userId, ''),
@@ -73,7 +73,7 @@ export interface PasswordReset {
   readonly deleteTokens: boolean;
 }
 
-/** Ends the sessions and the access of applications, and the personal tokens too when asked. */
+/** Sets the password, ends the sessions and the access of applications, and deletes the personal tokens if requested. */
 export async function resetPassword(
   dependencies: PeopleDependencies,
   actor: Actor,
@@ -94,7 +94,7 @@ export async function resetPassword(
   countEnded();
 }
 
-/** Throws `not_found` when the person has no second step. */
+/** Turns the second step off. Throws `not_found` if the person has none. */
 export async function resetSecondStep(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   const { id: userId } = await findChangeable(dependencies.store, actor, login);
   const countEnded = await prepareEndedCount(dependencies, { reason: 'second_step', userId });
@@ -117,8 +117,8 @@ export interface RoleChange {
 }
 
 /**
- * The last administrator who can sign in stays one. True when all ways into the account of a new administrator have ended,
- * because a token without all rights may have set one of them.
+ * Gives or takes the role. Throws `conflict` for the last administrator who can sign in. Returns true if all ways to sign in of
+ * a new administrator have ended, because a token without all rights may have set one of them.
  */
 export async function setAdministrator(
   dependencies: PeopleDependencies,
@@ -146,7 +146,7 @@ export async function setAdministrator(
 export interface EmailChange {
   readonly login: string;
   readonly email: string;
-  /** The address that the actor saw; without it any address is replaced. */
+  /** The address that the actor saw; if it is absent, any address is replaced. */
   readonly seenEmail?: string;
 }
 
@@ -163,7 +163,7 @@ export async function setEmail(
   await verifyEmail(store, { userId, email, ...seen, hasAllRights: actor.isAdmin, statements: [audit] });
 }
 
-/** Throws `conflict` when the person has given another address meanwhile: the actor has not seen that one. */
+/** Verifies the address that the person gave. Throws `conflict` if it is no longer the one that the actor saw. */
 export async function verifyOwnEmail(
   dependencies: PeopleDependencies,
   actor: Actor,

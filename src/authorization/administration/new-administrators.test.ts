@@ -29,12 +29,12 @@ const world = createStillWorld();
 const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
 const baseUrl = 'https://trivet.example';
 
-/** Holds a token with the scope `admin:people`. */
+/** An actor with a token of the scope `admin:people`. */
 const HELPER: Actor = { userId: '1'.repeat(24), login: 'helper', isAdmin: false };
 const TAKEN = 'ada@example.org';
 const PASSWORD = 'the helper knows this one';
 
-/** Each way in that the scope `admin:people` sets, in an account that has others. */
+/** Each way to sign in that the scope `admin:people` can set, in an account that has others. */
 const WAYS: readonly [way: string, set: (store: Store, actor: Actor, login: string) => Promise<unknown>][] = [
   ['address', (store, actor, login) => setEmail({ store, world }, actor, { login, email: 'helper@evil.example' })],
   [
@@ -54,7 +54,7 @@ const WAYS: readonly [way: string, set: (store: Store, actor: Actor, login: stri
   ],
 ];
 
-/** As the person, or a stranger with a way in, adds them. */
+/** Added by the person, or by a stranger who can sign in. */
 async function addWaysIn(store: Store, { login }: Pick<User, 'login'>): Promise<User> {
   const user = (await findUserByLogin(store, login))!;
   const { id: userId } = user;
@@ -71,7 +71,7 @@ async function addWaysIn(store: Store, { login }: Pick<User, 'login'>): Promise<
   return user;
 }
 
-/** With the credential generation that the session read. */
+/** Uses the credential generation that was read with the session. */
 async function addPasskey(store: Store, { id: userId, login, credentialGeneration }: User): Promise<boolean> {
   const key = { name: 'key', publicKey: Uint8Array.of(1), counter: 0, transports: [], createdAtMs: world.nowMs() };
   const insert = insertPasskeyStatement({ ...key, id: `passkey of ${login}`, userId });

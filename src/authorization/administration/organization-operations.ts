@@ -1,4 +1,4 @@
-/** Implements the operations on organizations and their members. */
+/** Implements the operations on organizations and their members, who are added at once, without an invitation. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { type Actor, describeOperation, type Implementation, implement } from '../../operations/operation.ts';
@@ -47,8 +47,8 @@ export const addOrganization = describeOperation({
   summary: 'Create an organization',
   input: z.object({
     login: name,
-    name: name.optional().openapi({ description: 'Its login unless given' }),
-    owner: name.openapi({ description: 'Login of the person who administers it' }),
+    name: name.optional().openapi({ description: 'The login if absent' }),
+    owner: name.openapi({ description: 'Login of the person who becomes its owner' }),
   }),
   output: organizationSchema,
 });

@@ -30,7 +30,7 @@ export const listPeople = describeOperation({
       .string()
       .max(100)
       .default('')
-      .openapi({ description: 'What the login, the name or the email address has in it' }),
+      .openapi({ description: 'Text that the login, the name or the email address contains' }),
     state: z.enum(PERSON_STATES).optional(),
     ...textPage,
   }),
@@ -56,7 +56,12 @@ export const addPerson = describeOperation({
     name: z.string().max(200),
     email: z.string().max(320).nullable().default(null).openapi({ description: 'Counts as verified' }),
     isAdmin: z.boolean().default(false).openapi({ description: 'Needs the scope admin' }),
-    password: z.string().max(1000).nullable().default(null).openapi({ description: 'null: the person has none yet' }),
+    password: z
+      .string()
+      .max(1000)
+      .nullable()
+      .default(null)
+      .openapi({ description: 'null: an account without a password' }),
   }),
   output: personSchema,
 });
@@ -65,7 +70,7 @@ export const disable = describeOperation({
   name: 'disablePerson',
   method: 'post',
   path: '/people/{login}/disable',
-  summary: 'End the sessions and tokens of a person, and let the person in no more',
+  summary: 'Disable an account: end its sessions, and stop its tokens until it is enabled',
   input: ofPerson,
   output: done,
 });
@@ -74,7 +79,7 @@ export const enable = describeOperation({
   name: 'enablePerson',
   method: 'post',
   path: '/people/{login}/enable',
-  summary: 'Let a disabled person in again',
+  summary: 'Enable a disabled account',
   input: ofPerson,
   output: done,
 });
@@ -111,7 +116,7 @@ export const changeRole = describeOperation({
   name: 'setAdministrator',
   method: 'put',
   path: '/people/{login}/admin',
-  summary: 'Let a person administer the service, or no longer. Needs the scope admin',
+  summary: 'Give a person the administrator role, or take it away. Needs the scope admin',
   input: ofPerson.extend({ isAdmin: z.boolean() }),
   output: z
     .object({

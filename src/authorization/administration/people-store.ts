@@ -1,6 +1,6 @@
 /**
- * Searches people in the order of their logins. Both engines find the letters A to Z in either case, but no others: `LOWER`
- * leaves "Ö" as it is. So SQL lets any character stand where the search has such a letter, and the rows are compared here.
+ * Searches people in the order of their logins. In both databases `LOWER` folds only the letters A to Z and leaves "Ö" as it is.
+ * So the LIKE pattern has a wildcard for any other letter of the search text, and the rows are compared again here.
  */
 import { type Store, statement } from '../../database/store.ts';
 import { loginKey } from '../accounts/login.ts';
@@ -28,7 +28,7 @@ export interface UserState extends User {
 
 const personSql = statement<PersonRow>('find-person', `SELECT ${PERSON_COLUMNS} FROM users WHERE login_key = $1`);
 
-// No index serves a search within names: a page of it reads on until it is full. Administrators search, and seldom.
+// No index serves a search within names, so a page reads rows until it is full. Only administrators search, and rarely.
 const searchSql = statement<PersonRow>(
   'search-people',
   `SELECT ${PERSON_COLUMNS} FROM users
@@ -44,10 +44,10 @@ const searchSql = statement<PersonRow>(
 );
 
 export interface PeopleSearch {
-  /** A text in the login, the name or the email address. */
+  /** Text that the login, the name or the email address contains. */
   readonly q?: string | undefined;
   readonly state?: PersonState | undefined;
-  /** The login where the page before ended. */
+  /** The last login of the page before. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
@@ -55,15 +55,15 @@ export interface PeopleSearch {
 export interface FoundPeople {
   /** At most `limit`, in the order of their logins. */
   readonly people: UserState[];
-  /** The login to go on after; null at the end. */
+  /** The `after` of the next page; null at the end. */
   readonly next: string | null;
 }
 
-/** Rows that one statement reads of a search whose rows are compared here. */
+/** The rows that one statement reads if they are compared here. */
 const BATCH_SIZE = 500;
-/** A search ends when it has read this many rows to compare, with what it has found. */
+/** After this many rows, a search returns what it has found so far. */
 const MAX_READ = 2000;
-/** A letter that is written in two cases, but for A to Z. */
+/** A letter outside A to Z that has two cases. */
 const OTHER_LETTER = /[^\P{Changes_When_Casemapped}A-Za-z]/u;
 
 export async function searchPeople(
@@ -85,7 +85,7 @@ export async function searchPeople(
   return { people, next: last };
 }
 
-/** The character in a LIKE pattern: `_` is any character. */
+/** Escapes the character for a LIKE pattern, or returns `_`, which matches any character. */
 function toPattern(character: string): string {
   if (OTHER_LETTER.test(character)) return '_';
   return character.toLowerCase().replace(/[!%_]/, '!$&');
@@ -96,7 +96,7 @@ function hasText({ login, name, email }: PersonRow, text: string): boolean {
   return [login, name, email ?? ''].some((field) => foldCase(field).includes(searched));
 }
 
-/** The Greek sigma has two small forms. */
+/** Also folds the final form of the small Greek sigma. */
 function foldCase(text: string): string {
   return text.toLowerCase().replaceAll('ς', 'σ');
 }

@@ -15,7 +15,7 @@ import { findUserState, type UserState } from './people-store.ts';
 export interface PeopleDependencies {
   readonly store: Store;
   readonly world: World;
-  /** The OpenID provider that people may sign in with too; links to others are no way in. */
+  /** The OpenID provider that people may also sign in with; accounts linked at others cannot sign in. */
   readonly upstream?: { readonly config: Pick<UpstreamConfig, 'issuer'> } | undefined;
   /** Absent for commands, whose metrics are never scraped. */
   readonly countToken?: CountToken | undefined;
@@ -84,12 +84,12 @@ function refuseUnknown(login: string): never {
   throw new Failure('not_found', `There is no person with the login "${login}"`);
 }
 
-/** Throws unless the actor has all rights: a caller who could change the account of an administrator could act with all rights. */
+/** Throws unless the actor has all rights. A caller who could change an administrator's account could act with all rights. */
 export function checkAllRights(actor: Actor): void {
   if (!actor.isAdmin) throw refuseScope('admin');
 }
 
-/** Records an event. In the audit log, what is done on the store has no person as its actor. */
+/** Records an event. A command on the store has no person as its actor in the audit log. */
 export function recordStatement(event: AuditEvent, actor: Actor, nowMs: number): BoundStatement {
   const by = actor.userId === undefined ? BY_COMMAND : {};
   const details = { ...by, ...event.details };

@@ -25,7 +25,7 @@ const switchOffSql = statement(
 );
 const switchOnSql = statement('switch-notices-on', 'DELETE FROM notice_choices WHERE user_id = $1');
 
-/** The owner of a repository is a person, or an organization with its owners. */
+/** The recipients for an owner of a repository are that person, or the owners of that organization. */
 export async function listRecipients(store: Pick<Store, 'read'>, audience: Audience): Promise<Recipient[]> {
   return audience.kind === 'administrators'
     ? await store.read(administratorsSql)

@@ -10,9 +10,13 @@ const kid = z.string().openapi({ description: 'The `kid` of the key in /oauth/jw
 const keySchema = z
   .object({
     kid,
-    isSigning: z.boolean().openapi({ description: 'It signs now; a new key is published for ten minutes first' }),
+    isSigning: z
+      .boolean()
+      .openapi({ description: 'Whether it signs now; a new key is published for ten minutes before it signs' }),
     createdAtMs: z.int(),
-    publishedUntilMs: z.int().openapi({ description: 'When /oauth/jwks drops it' }),
+    publishedUntilMs: z
+      .int()
+      .openapi({ description: 'Until when /oauth/jwks publishes it, in milliseconds since 1970' }),
   })
   .openapi('SigningKey');
 
@@ -24,7 +28,9 @@ export const listKeys = describeOperation({
   summary: 'List the keys that sign identity tokens',
   input: z.object({}),
   output: z
-    .object({ keys: z.array(keySchema).openapi({ description: 'The oldest first; empty before the first token' }) })
+    .object({
+      keys: z.array(keySchema).openapi({ description: 'Oldest first; empty before the first identity token' }),
+    })
     .openapi('SigningKeys'),
 });
 export const replaceKeys = describeOperation({
@@ -32,10 +38,10 @@ export const replaceKeys = describeOperation({
   name: 'replaceSigningKeys',
   method: 'post',
   path: '/signing-keys/replace',
-  summary: 'Replace all keys that sign identity tokens, since one has leaked; a new key signs at once',
+  summary: 'Replace all keys that sign identity tokens after a leak; a new key signs at once',
   input: z.object({}),
   output: z
-    .object({ kid, replaced: z.array(z.string()).openapi({ description: 'The `kid` of each key that ended' }) })
+    .object({ kid, replaced: z.array(z.string()).openapi({ description: 'The `kid` of each replaced key' }) })
     .openapi('ReplacedSigningKeys'),
 });
 

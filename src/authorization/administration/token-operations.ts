@@ -7,17 +7,20 @@ import { findChangeable, findPerson, type PeopleDependencies } from './person.ts
 
 const about = { tag: 'People', scope: 'admin:people' } as const;
 const login = z.string().min(1).max(100);
-const tokenId = z.string().min(1).max(100).openapi({ description: 'Names the token; it is not its text' });
+const tokenId = z.string().min(1).max(100).openapi({ description: 'The id of the token, not its text' });
 const tokenSchema = z
   .object({
     tokenId,
     userId: z.string(),
     name: z.string(),
     scopes: z.array(z.string()),
-    repositories: z.array(z.string()).optional().openapi({ description: 'It reaches these and no others' }),
+    repositories: z
+      .array(z.string())
+      .optional()
+      .openapi({ description: 'The only repositories that the token reaches' }),
     hint: z.string().openapi({ description: 'The last four characters' }),
     createdAtMs: z.int(),
-    expiresAtMs: z.int().optional().openapi({ description: 'Absent: it does not end' }),
+    expiresAtMs: z.int().optional().openapi({ description: 'Absent: it does not expire' }),
     lastUsedAtMs: z.int().optional().openapi({ description: 'Absent: never used' }),
   })
   .openapi('TokenOfPerson');
@@ -29,16 +32,14 @@ export const listTokens = describeOperation({
   path: '/people/{login}/tokens',
   summary: 'List the personal access tokens of a person, without their text',
   input: z.object({ login }),
-  output: z
-    .object({ tokens: z.array(tokenSchema).openapi({ description: 'The newest first' }) })
-    .openapi('TokensOfPerson'),
+  output: z.object({ tokens: z.array(tokenSchema).openapi({ description: 'Newest first' }) }).openapi('TokensOfPerson'),
 });
 export const revokeToken = describeOperation({
   ...about,
   name: 'revokeTokenOfPerson',
   method: 'delete',
   path: '/people/{login}/tokens/{tokenId}',
-  summary: 'Revoke a personal access token of a person, with all that it made',
+  summary: 'Revoke a personal access token of a person, and all tokens that were created with it',
   input: z.object({ login, tokenId }),
   output: z.object({ login, tokenId }).openapi('RevokedToken'),
 });

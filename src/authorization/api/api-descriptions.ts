@@ -3,7 +3,7 @@ import { type ApiDescriptions, requireToken, type Security } from '../../http/op
 
 const USER = requireToken('all_user');
 const ALL_USER: Security = [{ bearer: ['all_user'] }];
-/** A public client proves itself with PKCE alone; others may put their secret into the form. */
+/** Client authentication, or none: a public client has only PKCE, and a confidential one may send its secret in the form. */
 const CLIENT: Security = [{ client: [] }, {}];
 const APPLICATION = '/api/v5/user/applications/{client_id}';
 
@@ -29,18 +29,18 @@ export const authorizationDescriptions: ApiDescriptions = {
   },
   fields: {
     access_token: 'The access token.',
-    token_type: 'How the token is sent.',
+    token_type: 'How to send the token.',
     'issueToken.refresh_token': 'The refresh token that is exchanged.',
-    refresh_token: 'Gives the next access token; each one works once.',
+    refresh_token: 'Exchanged for the next access token; works once.',
     scope: 'Scopes, separated by spaces.',
     id_token: 'ID token (OpenID Connect).',
     'OAuthError.error': 'Error code of RFC 6749.',
     error_description: 'What was wrong.',
     'Introspection.active': 'Whether the token is valid now.',
     device_code: 'Code that the device polls with.',
-    user_code: 'Code that the person types in.',
-    verification_uri: 'Where the person types the code in.',
-    verification_uri_complete: 'The same address with the code in it.',
+    user_code: 'Code that the person enters.',
+    verification_uri: 'Page on which the person enters the code.',
+    verification_uri_complete: 'The same page with the code filled in.',
     expires_in: 'Lifetime in seconds.',
     interval: 'Seconds to wait between two polls.',
     login: 'Login name of the person or organization.',
@@ -66,7 +66,7 @@ export const authorizationDescriptions: ApiDescriptions = {
     'Application.description': 'What the application does.',
     'createApplication.description': 'What the application does.',
     'updateApplication.description': 'What the application does.',
-    redirect_uris: 'Addresses that people may be sent back to, compared exactly.',
+    redirect_uris: 'Addresses to which people may be redirected, compared exactly.',
     'Application.public': 'Whether the application has no secret.',
     'createApplication.public': 'Whether the application has no secret.',
     grant_types: 'Grants that the application may use.',
@@ -105,15 +105,15 @@ export const authorizationDescriptions: ApiDescriptions = {
     slot: 'Number of the secret.',
     hint: 'The last characters of the secret.',
     deleteTokens: 'Whether the personal access tokens are deleted too; tokens of applications end in any case.',
-    response_type: 'What is asked for; code.',
-    'authorize.state': 'Value that comes back unchanged, against forged answers.',
+    response_type: 'The type of the response; only `code`.',
+    'authorize.state': 'Value that is returned unchanged; protects against forged responses (CSRF).',
     code_challenge: 'The PKCE challenge (RFC 7636).',
     code_challenge_method: 'How the challenge was made from the verifier.',
-    nonce: 'Value that comes back in the ID token.',
+    nonce: 'Value that is copied into the ID token.',
     prompt: 'Whether the person must sign in or consent again (OpenID Connect).',
-    max_age: 'Largest age of the sign-in, in seconds.',
+    max_age: 'Maximum age of the sign-in, in seconds.',
     login_hint: 'Login name to fill in.',
-    id_token_hint: 'ID token of the person who is expected; it may have expired.',
+    id_token_hint: 'ID token of the person whom the client expects; it may have expired.',
     'listPeople.state': 'Only accounts in this state.',
     'resetPassword.password': 'The new password.',
     createdAtMs: 'When it was made, in milliseconds since 1970.',
@@ -129,7 +129,7 @@ export const authorizationDescriptions: ApiDescriptions = {
     homepage: 'https://app.example.com',
     client_id: 'app_example',
     grant_type: 'authorization_code',
-    // The body of the operation of this name: fields of several grants together would be refused.
+    // An example for one grant: the generated one would have the fields of several grants, which the service refuses.
     issueToken: {
       grant_type: 'authorization_code',
       code: 'tvt_c_example',
@@ -168,7 +168,7 @@ export const authorizationDescriptions: ApiDescriptions = {
     },
     'revokeToken.400': {
       error: 'unsupported_token_type',
-      error_description: 'A personal token is revoked by its user',
+      error_description: 'An application cannot revoke a personal token; its user can',
     },
     'introspectToken.400': { error: 'invalid_request', error_description: 'The parameter token is missing' },
     'readUserInfo.401': {

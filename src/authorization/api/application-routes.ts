@@ -92,7 +92,7 @@ function addRegisterRoute({ routes, dependencies, requireScope }: ApplicationApi
     {
       method: 'post',
       path: PATH,
-      summary: 'Register an OAuth application; its secret is in this answer only',
+      summary: 'Register an OAuth application; only this response has its secret',
       description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware: listManagingGuards(requireScope),
@@ -184,10 +184,10 @@ function addDeleteRoute({ routes, dependencies, requireScope }: ApplicationApi):
   );
 }
 
-/** An application that acts for itself cannot own others. */
+/** Returns the id of the person. Throws `forbidden` for an application that acts for itself: it cannot own others. */
 function requirePerson({ userId, clientId }: Identity): string {
   if (userId !== clientId) return userId;
-  throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+  throw new Failure('forbidden', 'Forbidden: this token belongs to no user');
 }
 
 /** The fields of the request that were sent. */

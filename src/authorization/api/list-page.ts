@@ -14,7 +14,7 @@ const wholeNumber = (max: number, preset: number) =>
 
 export const listPageSchema = z.object({ page: wholeNumber(1_000_000, 1), per_page: wholeNumber(100, 20) });
 
-/** Returns the items of one page, and sets the headers that lead to the other pages. */
+/** Returns the items of one page, and sets the headers with the links to the other pages. */
 export function takePage<T>(
   c: Context,
   all: readonly T[],

@@ -25,12 +25,12 @@ export function listReadingGuards(requireScope: RequireScope) {
   return [requireScope('all_user'), requirePersonalToken];
 }
 
-/** The checks before a change: those before a read, and the number of fields. */
+/** The checks before a change: those before a read, and a limit on the number of fields. */
 export function listManagingGuards(requireScope: RequireScope) {
   return [...listReadingGuards(requireScope), limitFields];
 }
 
-/** Throws `not_found` for another person's application. */
+/** Throws `not_found` for another person's application, as for an unknown one. */
 export async function findOwn(
   dependencies: ProtocolDependencies,
   identity: Identity,

@@ -34,7 +34,7 @@ const createdTokenSchema = tokenSchema.extend({
   token: z.string(),
   unknown_repositories: z.array(z.string()).openapi({
     description:
-      'Of `repositories`, those that do not exist, or are private ones of others. The token reaches nothing there until they exist',
+      'Those of `repositories` that do not exist, or are private and belong to others. The token reaches nothing there until they exist',
   }),
 });
 
@@ -44,7 +44,7 @@ const newTokenSchema = z.object({
   repositories: z
     .array(z.string())
     .optional()
-    .openapi({ description: 'OWNER/NAME: the token reaches these repositories and nothing else' }),
+    .openapi({ description: 'OWNER/NAME of the only repositories that the token reaches' }),
   expires_in_days: z
     .int()
     .min(1)
@@ -52,7 +52,7 @@ const newTokenSchema = z.object({
     .nullable()
     .optional()
     .openapi({
-      description: `null for a token that does not expire; ${DEFAULT_PERSONAL_TOKEN_DAYS}, or less, when absent. It ends with the token that makes it at the latest`,
+      description: `null for a token that does not expire; ${DEFAULT_PERSONAL_TOKEN_DAYS}, or less, when absent. It cannot outlive the token that creates it`,
     }),
 });
 
@@ -101,7 +101,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
     {
       method: 'post',
       path: PATH,
-      summary: 'Create a personal access token; its text is in this answer only',
+      summary: 'Create a personal access token; only this response has its text',
       description: PERSONAL_TOKEN_ONLY,
       tags,
       middleware,
@@ -116,7 +116,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
     async (c) => {
       const { name, scopes, repositories, expires_in_days: days } = c.req.valid('json');
       const identity = c.get('identity');
-      // `requirePersonalToken` let it pass.
+      // `requirePersonalToken` has ensured that there is a token id.
       const { userId, tokenId: parentId = '' } = identity;
       const created = await createPersonalToken(dependencies.store, dependencies.world, {
         userId,
@@ -160,11 +160,11 @@ function addRevokeRoute(routes: Routes, dependencies: ProtocolDependencies, midd
   );
 }
 
-/** A token may pass on what it holds, never more; or any token would be all tokens. */
+/** A token can give a new token only scopes that it has; otherwise any token could gain every scope. */
 function checkScopes(names: readonly string[], identity: Identity) {
   const unknown = names.find((name) => !isScope(name));
   if (unknown !== undefined)
-    throw new Failure('invalid', `Cannot create the token: "${unknown}" is no scope`, { field: 'scopes' });
+    throw new Failure('invalid', `Cannot create the token: "${unknown}" is not a scope`, { field: 'scopes' });
   const missing = names.find((name) => !identity.scopes.includes(name));
   if (missing !== undefined)
     throw new Failure('forbidden', `Forbidden: a token without the scope ${missing} cannot give it`, {

@@ -21,7 +21,7 @@ import { createPersonalToken, revokePersonalToken } from '../tokens/personal-tok
 
 const USER = '/api/v5/user';
 
-/** What the person made by hand, with the same scope as the application's token. */
+/** A token that the person created, with the same scope as the application's token. */
 async function makePersonal({ server }: Bench, { user }: SignedIn): Promise<string> {
   const form = { userId: user.id, name: 'by hand', scopes: ['all_user', 'all_hook'] as const, expiresAtMs: undefined };
   return (await createPersonalToken(server.store, server.world, form)).secret;
@@ -211,7 +211,7 @@ const cases: Case[] = [
         userId: person.user.id,
         name: 'x',
         scopes: ['all_user'],
-        // Longer than the calls before its end take on a busy machine.
+        // Longer than the earlier calls take on a busy machine.
         expiresAtMs: server.world.nowMs() + 600_000,
       });
       const listing = () =>

@@ -17,7 +17,7 @@ const userSchema = z
     id: z.string(),
     login: z.string(),
     name: z.string(),
-    email: z.string().nullable().openapi({ description: 'Only an address that is verified' }),
+    email: z.string().nullable().openapi({ description: 'Only if it is verified; otherwise null' }),
     email_verified: z.boolean(),
     type: z.literal('User'),
     avatar_url: z.string(),
@@ -34,7 +34,7 @@ const userSchema = z
   })
   .openapi('User');
 
-/** How callers are recognized. */
+/** Authenticates callers. */
 export interface Guard {
   readonly verifyToken: VerifyToken;
   readonly requireScope: RequireScope;
@@ -45,7 +45,7 @@ export function createUserMount(dependencies: ProtocolDependencies, guard: Guard
   routes.openAPIRegistry.registerPath({
     method: 'get',
     path: '/',
-    summary: 'The user a token speaks for',
+    summary: 'The user of the token',
     tags: ['User'],
     responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
   });
@@ -69,13 +69,13 @@ async function answerUserRequest(
 ): Promise<Reply> {
   const { userId } = await identifyFor('all_user', call, verifyToken);
   const user = await findUserById(dependencies.store, userId);
-  if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+  if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token belongs to no user');
   return replyJson(formatUser(dependencies, user));
 }
 
 /**
- * What this service does not know of a person is empty, never absent: clients of GitCode read these fields. Nor
- * does an address lead nowhere: there are no public profiles and no followers here.
+ * A field that this service does not have is empty, never absent, because clients of GitCode read it. The URLs lead to pages
+ * that exist: there are no public profiles and no followers here.
  */
 function formatUser({ baseUrl, issuer }: ProtocolDependencies, user: User): z.infer<typeof userSchema> {
   return {

@@ -1,4 +1,4 @@
-/** Changes the settings of an OAuth application: two changes at once do not undo each other. */
+/** Changes the settings of an OAuth application, so that concurrent changes do not undo each other. */
 import { isDeepStrictEqual } from 'node:util';
 import { type BoundStatement, type Procedure, procedure } from '../../database/store.ts';
 import { type ApplicationChange, applyChange } from './application-form.ts';
@@ -10,7 +10,7 @@ export interface StoredChange {
   readonly audit: BoundStatement;
 }
 
-/** Nothing is recorded when the application is so already. Undefined for one that is not there. Throws as `applyChange`. */
+/** Returns undefined if there is no such application. Records nothing if nothing changes. Throws as `applyChange` does. */
 export const changeApplicationOnce: Procedure<StoredChange, Application | undefined> = procedure(
   import.meta.url,
   'changeApplicationOnce',

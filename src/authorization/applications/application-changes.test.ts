@@ -1,4 +1,4 @@
-/** Changes of OAuth applications at once, by API and in the store. */
+/** Concurrent changes of OAuth applications, by API and in the store. */
 import assert from 'node:assert/strict';
 import {
   createPerson,

@@ -13,18 +13,18 @@ export interface ApplicationForm {
   readonly isPublic: boolean;
   readonly grantTypes?: readonly GrantType[] | undefined;
   readonly authenticatedRefresh?: boolean | undefined;
-  /** Only operators set it: a resource server may introspect every token. */
+  /** For a resource server, which may introspect every token. Only administrators and commands can set it. */
   readonly mayIntrospect?: boolean | undefined;
 }
 
-/** What is absent stays as it is in the store. */
+/** Absent fields stay as they are stored. */
 export interface ApplicationChange {
   readonly name?: string | undefined;
   readonly homepage?: string | undefined;
   readonly description?: string | undefined;
   readonly redirectUris?: readonly string[] | undefined;
   readonly grantTypes?: readonly GrantType[] | undefined;
-  /** Gives and takes single grants, for a form that does not show all of them. */
+  /** Adds and removes single grants, for a form that does not show all of them. */
   readonly grants?: Readonly<Partial<Record<GrantType, boolean | undefined>>> | undefined;
   readonly authenticatedRefresh?: boolean | undefined;
 }
@@ -33,7 +33,7 @@ export interface ApplicationChange {
 export const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
 const MAX_REDIRECT_URIS = 20;
 
-/** Throws as `checkForm`. */
+/** Throws as `checkForm` does. */
 export function applyChange(stored: Application, change: ApplicationChange): Application {
   const { name = stored.name, homepage = stored.homepage, description = stored.description } = change;
   const { redirectUris = stored.redirectUris, grantTypes = stored.grantTypes, grants } = change;
@@ -45,7 +45,7 @@ export function applyChange(stored: Application, change: ApplicationChange): App
     isPublic: stored.isPublic,
     grantTypes:
       grants === undefined ? grantTypes : GRANT_TYPES.filter((grant) => grants[grant] ?? grantTypes.includes(grant)),
-    // A public application from before it was refused could not refresh; the next change mends it.
+    // An earlier release allowed this for a public application, which then could not refresh. The next change clears it.
     authenticatedRefresh: change.authenticatedRefresh ?? (stored.authenticatedRefresh && !stored.isPublic),
   };
   checkForm(form, stored);
@@ -74,7 +74,10 @@ export function toApplication(
   };
 }
 
-/** Throws `invalid` with the field that breaks a rule. What is stored from before a rule may stay: a name or description with hidden characters, a redirect URI. */
+/**
+ * Throws `invalid` with the field that breaks a rule. Values stored before a rule existed may stay: a name or description with
+ * hidden characters, or a redirect URI.
+ */
 export function checkForm(
   form: ApplicationForm,
   stored?: Pick<Application, 'name' | 'description' | 'redirectUris'>,

@@ -34,7 +34,7 @@ forEachEngine('a person has 100 applications, also when many are made at once', 
   await deleteApplication(store, world, { application: application!, actor: { userId } });
   await create();
   await assert.rejects(create(), hasCode('conflict'));
-  // Those of the service itself are the operator's.
+  // Applications of the service itself are not limited.
   await createApplication(store, world, { form, actor: { userId }, owner: { id: undefined } });
 });
 

@@ -8,7 +8,7 @@ import {
   statement,
 } from '../../database/store.ts';
 
-/** One of the two secrets, as its owner may see it. */
+/** One of the two secrets, as the owner may see it. */
 export interface ApplicationSecret {
   readonly slot: number;
   /** The last four characters. */
@@ -21,12 +21,12 @@ const secretsOfSql = statement<{ slot: number; hint: string; created_at_ms: numb
   'application-secrets',
   'SELECT slot, hint, created_at_ms, last_used_at_ms FROM application_secrets WHERE client_id = $1 ORDER BY created_at_ms, slot',
 );
-// Waits for a deletion under way, which would leave the secret behind.
+// Locks the row: a deletion in progress commits first, so that it cannot leave this secret in the table.
 const lockApplicationSql = statement<{ client_id: string }>(
   'lock-application',
   'UPDATE applications SET name = name WHERE client_id = $1 RETURNING client_id',
 );
-// The primary key decides when two secrets are added at once: one of them finds its slot taken.
+// If two secrets are added concurrently, the primary key fails the one whose slot is taken.
 const insertSecretSql = statement<{ slot: number }>(
   'insert-application-secret',
   `INSERT INTO application_secrets (client_id, slot, secret_hash, hint, created_at_ms)
@@ -59,7 +59,7 @@ export interface SecretInsert {
   readonly audit: BoundStatement;
 }
 
-/** The slot; `full` when two secrets live already, `deleted` when the application is not there. */
+/** Returns the slot, `full` if there are two secrets already, or `deleted` if there is no such application. */
 export const insertSecretOnce: Procedure<SecretInsert, number | 'full' | 'deleted'> = conditionalProcedure(
   import.meta.url,
   'insertSecretOnce',
@@ -84,12 +84,12 @@ export const insertSecretOnce: Procedure<SecretInsert, number | 'full' | 'delete
 export interface SecretRemoval {
   readonly clientId: string;
   readonly slot: number;
-  /** Names the secret of the slot; undefined for any. */
+  /** Identifies the secret in the slot; undefined for any. */
   readonly createdAtMs: number | undefined;
   readonly audit: BoundStatement;
 }
 
-/** If two calls at once would remove both secrets, the later one is refused, and the last secret stays. */
+/** The last secret stays: of two concurrent calls that would remove both, the later one is refused. */
 export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | 'other' | 'last'> = procedure(
   import.meta.url,
   'removeSecretOnce',

@@ -15,7 +15,7 @@ export type GrantType = (typeof GRANT_TYPES)[number];
 export interface Application {
   readonly clientId: string;
   readonly name: string;
-  /** Undefined for an application that the service itself registered. */
+  /** Undefined for an application of the service itself (`trivet app create` without an owner). */
   readonly ownerId: string | undefined;
   readonly homepage: string;
   readonly description: string;
@@ -25,9 +25,9 @@ export interface Application {
   readonly grantTypes: readonly GrantType[];
   /** Refuse a refresh without client authentication. */
   readonly authenticatedRefresh: boolean;
-  /** May ask about tokens of other applications. */
+  /** A resource server: may introspect tokens of other applications. */
   readonly mayIntrospect: boolean;
-  /** The time when its secret last travelled in a query string, where logs can keep it; written at most once a day. */
+  /** When a request last had its secret in the query string, where logs can keep it; written at most once a day. */
   readonly secretInQueryAtMs: number | undefined;
   readonly disabledAtMs: number | undefined;
   readonly createdAtMs: number;
@@ -122,7 +122,7 @@ const setIntrospectionSql = statement(
   'set-application-introspection',
   'UPDATE applications SET may_introspect = $2 WHERE client_id = $1',
 );
-// No row for an application that is disabled already: the time at which it was disabled stays.
+// Returns no row for an application that is disabled already, whose time stays.
 const setDisabledSql = statement<{ client_id: string }>(
   'set-application-disabled',
   `UPDATE applications SET disabled_at_ms = $2
@@ -196,7 +196,7 @@ export async function listAllApplications(store: Store, limit: number, afterClie
   return (await store.read(applicationsAfterSql, [afterClientId, limit])).map(toApplication);
 }
 
-/** How many a person may have. The service itself has as many as its operators register. */
+/** The most applications of one person. Those of the service itself are not limited. */
 export const MAX_APPLICATIONS = 100;
 
 export interface ApplicationInsert {
@@ -204,7 +204,7 @@ export interface ApplicationInsert {
   readonly audit: BoundStatement;
 }
 
-/** False when the owner has `MAX_APPLICATIONS`. Counts and inserts in one transaction: two at once cannot both take the last place. */
+/** Returns false if the owner has `MAX_APPLICATIONS`. Counts and inserts in one transaction, so two calls cannot exceed it. */
 export const insertApplicationOnce: Procedure<ApplicationInsert, boolean> = procedure(
   import.meta.url,
   'insertApplicationOnce',
@@ -253,17 +253,19 @@ export function setIntrospectionStatement(clientId: string, mayIntrospect: 0 | 1
   return { statement: setIntrospectionSql, parameters: [clientId, mayIntrospect] };
 }
 
-/** A row unless the application is so already, or not there. `null` enables it again. Its tokens stop at once, and work again when it is enabled. */
+/**
+ * Returns a row if that changes the application; `null` enables it. Its tokens stop at once, and work again when it is enabled.
+ */
 export function setApplicationDisabledStatement(clientId: string, disabledAtMs: number | null): BoundStatement {
   return { statement: setDisabledSql, parameters: [clientId, disabledAtMs, disabledAtMs === null ? 0 : 1] };
 }
 
-/** A row unless it is not there. Tokens without an application are invalid; the sweeper deletes their rows later. */
+/** Returns a row if the application exists. Tokens without an application are invalid; the sweeper deletes their rows later. */
 export function deleteApplicationStatement(clientId: string): BoundStatement {
   return { statement: deleteApplicationSql, parameters: [clientId] };
 }
 
-/** Deletes what belongs to a deleted application. */
+/** Deletes the secrets and consents of a deleted application. */
 export function deleteBelongingsStatements(clientId: string): BoundStatement[] {
   return [deleteSecretsSql, deleteConsentsSql].map((each) => ({ statement: each, parameters: [clientId] }));
 }

@@ -1,4 +1,4 @@
-/** Creates, changes and deletes OAuth applications and their secrets, and records it. */
+/** Creates, changes and deletes OAuth applications and their secrets, and records each change in the audit log. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { BY_COMMAND } from '../../operations/by-command.ts';
@@ -18,7 +18,7 @@ import {
   setApplicationDisabledStatement,
 } from './application-store.ts';
 
-/** Who changes it. Undefined for the command line. */
+/** Who makes the change; a command on the store has no person. */
 export interface Actor {
   readonly userId: string | undefined;
   readonly address?: string | undefined;
@@ -37,11 +37,11 @@ const CLIENT_ID_LENGTH = 20;
 export interface NewApplication {
   readonly form: ApplicationForm;
   readonly actor: Actor;
-  /** Who may change it; the actor unless given. */
+  /** The person who may change it; the actor if absent. */
   readonly owner?: { readonly id: string | undefined };
 }
 
-/** Throws `invalid` with the field that breaks a rule, `conflict` when the owner has too many. */
+/** Throws `invalid` with the field that breaks a rule, and `conflict` if the owner has too many applications. */
 export async function createApplication(
   store: Store,
   world: World,
@@ -49,7 +49,7 @@ export async function createApplication(
 ): Promise<CreatedApplication> {
   checkForm(form);
   const nowMs = world.nowMs();
-  // A prefix of its own: a client id can never look like a user id (RFC 9700 §4.15).
+  // The prefix keeps a client id from looking like a user id (RFC 9700 §4.15).
   const clientId = `app_${createRandomText(CLIENT_ID_LENGTH, world)}`;
   const application = toApplication(form, { clientId, ownerId: owner.id, createdAtMs: nowMs });
   const audit = createAuditStatement('application_created', application, { actor, nowMs });
@@ -62,7 +62,7 @@ export async function createApplication(
   return { application, clientSecret };
 }
 
-/** The rest of the application stays as it is in the store. Throws as `createApplication`, and `not_found` for a deleted one. */
+/** Absent fields stay as they are stored. Throws as `createApplication` does, and `not_found` for a deleted application. */
 export async function updateApplication(
   store: Store,
   world: World,
@@ -79,7 +79,7 @@ export async function updateApplication(
   return updated;
 }
 
-/** Deletes an application; its tokens are invalid from then on. Throws `not_found` for one that was deleted before. */
+/** Deletes an application, whose tokens become invalid at once. Throws `not_found` if it was deleted before. */
 export async function deleteApplication(
   store: Store,
   world: World,
@@ -97,7 +97,7 @@ function refuseDeleted({ clientId }: Application): Failure {
   return new Failure('not_found', `Application not found: ${clientId}`);
 }
 
-/** A second live secret, so that the first can be replaced without downtime. Throws `conflict` when two live already. */
+/** Adds a second secret, so that the first can be replaced without downtime. Throws `conflict` if there are two already. */
 export async function addSecret(
   store: Store,
   world: World,
@@ -123,14 +123,14 @@ export async function addSecret(
 export interface SecretChoice {
   readonly application: Application;
   readonly slot: number;
-  /** For a page that may show a secret that was replaced meanwhile. */
+  /** When the secret that a page shows was created: the slot may hold another one by now. */
   readonly createdAtMs?: number;
   readonly actor: Actor;
 }
 
 /**
- * Throws `conflict` for the last one, since an application without a secret could not renew its tokens, and for another one than that
- * of `createdAtMs`.
+ * Throws `conflict` for the last secret, since an application without one could not renew its tokens, and if the slot no longer
+ * holds the secret of `createdAtMs`.
  */
 export async function removeSecret(
   store: Store,
@@ -147,7 +147,7 @@ export async function removeSecret(
     throw new Failure('conflict', 'Cannot remove the secret: it is the last one, add another first');
 }
 
-/** All its tokens stop at once; they work again when it is enabled. Nothing happens to one that is so already. */
+/** Disabling stops all tokens of the application at once; they work again when it is enabled. Records only a change. */
 export async function setApplicationDisabled(
   store: Store,
   world: World,
@@ -172,7 +172,7 @@ function createAuditStatement(
   const details = {
     name,
     ...(actor.userId === undefined ? BY_COMMAND : {}),
-    // The event's own client is the application that changed.
+    // `client_id` of the event is the application that was changed.
     ...(actor.clientId === undefined ? {} : { by_client: actor.clientId }),
   };
   return auditStatement(

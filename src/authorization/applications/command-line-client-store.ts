@@ -1,8 +1,8 @@
 /** Creates the application of the command line, which `trivet login` uses. */
 import { type Store, statement } from '../../database/store.ts';
 
-// Consents and tokens refer to an application, so the command line needs a row. It is inserted at the start and not by a
-// migration, so that older programs may serve beside this one.
+// Consents and tokens refer to an application, so the command line needs a row. It is inserted at the start, not by a migration,
+// so that processes of an earlier release can run beside this one.
 const registerClientSql = statement(
   'register-command-line-client',
   `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,
@@ -11,7 +11,7 @@ const registerClientSql = statement(
      'device_code refresh_token', 0, 0, $1) ON CONFLICT (client_id) DO NOTHING`,
 );
 
-/** The client that `trivet login` is: public, and signed in by the device flow (RFC 8628). Idempotent. */
+/** Registers the public client of `trivet login`, which uses the device flow (RFC 8628). Idempotent. */
 export async function ensureCommandLineClient(store: Store, nowMs: number): Promise<void> {
   await store.write(registerClientSql, [nowMs]);
 }

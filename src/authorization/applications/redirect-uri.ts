@@ -9,7 +9,10 @@ const MAX_LENGTH = 2000;
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', '[::1]', 'localhost']);
 /** RFC 8252 §7.1: a private scheme is a reversed domain name, so that no other application takes it by chance. */
 const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*\.[a-z0-9+.-]+:$/;
-/** Parts that a loopback URI is compared by; the port is free (RFC 8252 §7.3). No user information. */
+/**
+ * Splits a loopback URI into address (group 1), port (2) and path with query (3). Address and path are compared; any port
+ * matches (RFC 8252 §7.3). User information does not match.
+ */
 const LOOPBACK_IP = /^http:\/\/(127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?([/?][^#]*)?$/;
 
 /** Throws unless an application may register this URI. */
@@ -40,8 +43,8 @@ function checkScheme(uri: string, url: URL, isPublic: boolean): void {
 }
 
 /**
- * URL parsing accepts `https:host/path` and `https:///host/path`, numbers for IP addresses and escapes in hosts, but not every
- * reader of a redirect URI does: what a person reads must be what a browser opens.
+ * Throws unless the host is written as browsers read it. URL parsers accept `https:host/path`, `https:///host/path`, numbers for
+ * IP addresses and escapes in hosts, but a person must see the host that the browser will open.
  */
 function checkAuthority(uri: string, url: URL): void {
   const written = /^[^:]+:\/\/([^/?]*)/.exec(uri)?.[1]?.toLowerCase();
@@ -51,8 +54,8 @@ function checkAuthority(uri: string, url: URL): void {
 }
 
 /**
- * RFC 3986 §6.2.2.1: scheme and host are the same in any case, but a requested URI is compared letter for letter, and libraries
- * of clients write both in lower case: it would never match.
+ * Throws unless scheme and host are in lower case. In other cases they mean the same (RFC 3986 §6.2.2.1), but a requested URI is
+ * compared exactly, and client libraries write both in lower case, so the URI would never match.
  */
 function checkLowerCase(uri: string): void {
   const [origin = ''] = /^[^:]+:(\/\/[^/?]*)?/.exec(uri) ?? [];
@@ -66,7 +69,7 @@ function refuse(uri: string, rule: string): Failure {
   });
 }
 
-/** RFC 9700 §2.1: exact string comparison, but for the port of a loopback IP address. */
+/** Compares exact strings, except that any port of a loopback IP address matches (RFC 9700 §2.1). */
 export function isRegisteredRedirectUri(uri: string, registered: readonly string[]): boolean {
   return registered.includes(uri) || registered.some((candidate) => isSameLoopback(uri, candidate));
 }
@@ -77,7 +80,7 @@ function isSameLoopback(uri: string, registered: string): boolean {
   return asked[1] === known[1] && asked[3] === known[3] && Number(asked[2] ?? 80) <= 65_535;
 }
 
-/** Whether a browser can be sent there by a redirect after a form; a private scheme needs a page with a link. */
+/** Whether the URI has a private scheme. A redirect after a form cannot open it; a page with a link can. */
 export function isPrivateScheme(uri: string): boolean {
   return !/^https?:/i.test(uri);
 }
@@ -86,7 +89,7 @@ export function isLoopbackIp(uri: string): boolean {
   return LOOPBACK_IP.test(uri);
 }
 
-/** RFC 6749 §4.1.2: the query of the registered URI is kept; a parameter of ours replaces one of the same name. */
+/** Adds parameters, which replace those of the same name. Keeps the rest of the URI's own query (RFC 6749 §4.1.2). */
 export function addToQuery(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const [base = '', query = ''] = splitOnce(uri, '?');
   const added = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);

@@ -2,8 +2,8 @@
 import { isAdministratorScope, NARROW_SCOPES, permits } from '../../scopes.ts';
 
 /**
- * GitCode's scope names; `openid` for an identity token; and `admin`, without which a token of an administrator
- * has an ordinary person's rights; then the narrow ones: parts of the profile, and work of machines.
+ * GitCode's scope names; `openid` for an identity token; `admin`, without which a token of an administrator has only an ordinary
+ * person's rights; and the narrow scopes, for parts of the profile and for machines. `formatScope` keeps this order.
  */
 export const SCOPES = [
   'all_user',
@@ -33,8 +33,8 @@ export function isOpenIdScope(scope: string): boolean {
 export const API_SCOPES: readonly Scope[] = SCOPES.filter((scope) => !isOpenIdScope(scope));
 
 /**
- * Scope names of other code hosts (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Used only if the request has
- * no scope of ours, but for those of OpenID Connect, which these hosts share.
+ * The scope for each name of other code hosts (Gitee; `read_user` is GitLab's). Used only if the request has none of our own
+ * scopes but those of OpenID Connect, which these hosts share.
  */
 const SCOPE_OF_OTHER_HOST: ReadonlyMap<string, Scope> = new Map([
   ['user_info', 'all_user'],
@@ -56,7 +56,7 @@ export function listGrantable(scopes: readonly Scope[], person: { readonly isAdm
   return person.isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
-/** Whether a scope needs a person: a token that an application gets for itself has none. */
+/** Whether a scope needs a person. A token that an application gets for itself has no person. */
 export function needsPerson(scope: Scope): boolean {
   return isOpenIdScope(scope) || isAdministratorScope(scope);
 }
@@ -68,8 +68,9 @@ export function isScope(name: string): name is Scope {
 }
 
 /**
- * The known scopes of a request. If it has none of the API, those that other code hosts use for the same; may be empty. Without
- * `openid`, `profile` and `email` allow nothing, but a process of an earlier release lets a token of these alone predict.
+ * Returns the known scopes of a request; if it has none of the resource API, adds those that names of other code hosts mean. May
+ * be empty. Drops `profile` and `email` without `openid`: they allow nothing here, but a process of an earlier release would let
+ * a token with only these predict.
  */
 export function readRequestedScopes(text: string): readonly Scope[] {
   const names = [...new Set(text.split(' '))];
@@ -86,8 +87,8 @@ function translateScopes(names: readonly string[]): readonly Scope[] {
 }
 
 /**
- * The scope of a refresh (RFC 6749 §6): of the requested scopes those that were granted, and narrow ones for which a granted
- * scope stands. Undefined if none is left, or if the text names a scope beyond the grant that its person could have given.
+ * Returns the scope of a refresh (RFC 6749 §6): those requested scopes that were granted, and narrow ones that a granted scope
+ * includes. Undefined if none is left, or if the text names an ungranted scope that the sign-in could have granted.
  */
 export function narrowScopes(text: string, granted: readonly Scope[]): readonly Scope[] | undefined {
   const asked = readRequestedScopes(text);
@@ -105,8 +106,8 @@ function allows(scopes: readonly Scope[], scope: Scope): boolean {
 }
 
 /**
- * Whether a client may have named it at a sign-in that did not grant it: an ordinary person is not asked for the scopes of
- * administrators, and `profile` and `email` were unknown to earlier releases. Such a client names them again at each refresh.
+ * Whether a sign-in may have left out this scope although the client requested it: ordinary people are not asked for
+ * administrator scopes, and earlier releases did not know `profile` and `email`. Such a client repeats it at each refresh.
  */
 function mayBeMissing(scope: Scope): boolean {
   return isAdministratorScope(scope) || isProfileScope(scope);
@@ -116,7 +117,7 @@ export function formatScope(scopes: readonly Scope[]): string {
   return scopes.join(' ');
 }
 
-/** Reads a column of the database, which holds known names only. */
+/** Parses a column of the database, which has only known names. */
 export function readScopes(text: string): readonly Scope[] {
   return text === '' ? [] : (text.split(' ') as Scope[]);
 }

@@ -23,7 +23,7 @@ import { type AnswerOptions, addAnswerOptions, openAdministration } from './open
 export function createAppCommand(): Command {
   const command = new Command('app')
     .description('Register, list and change OAuth applications')
-    // The names leave less than the 40 columns above which Commander wraps descriptions.
+    // The command names leave fewer columns than the 40 that Commander needs by default to wrap descriptions.
     .configureHelp({ minWidthToWrap: 20 });
   const add = (words: string, description: string, json?: string) =>
     addAnswerOptions(command.command(words).description(description), json);
@@ -35,12 +35,12 @@ export function createAppCommand(): Command {
   );
   addAnswerOptions(command.command('remove-secret').description('Remove one of two secrets'))
     .argument('<client-id>', 'whose secret')
-    .argument('<slot>', '1 or 2, as the command show lists it', wholeNumber(1, 2))
+    .argument('<slot>', '1 or 2, as "trivet app show" lists it', wholeNumber(1, 2))
     .action(removeSecret);
   for (const [words, operation, description, done] of [
-    ['disable', disableApplication, 'Stop it and all its tokens, until it is enabled', 'Disabled'],
-    ['enable', enableApplication, 'Let a disabled one work again', 'Enabled'],
-    ['delete', removeApplication, 'Delete it and every token it holds', 'Deleted'],
+    ['disable', disableApplication, 'Stop an application and all its tokens until it is enabled', 'Disabled'],
+    ['enable', enableApplication, 'Enable a disabled application', 'Enabled'],
+    ['delete', removeApplication, 'Delete an application and all its tokens', 'Deleted'],
   ] as const)
     add(`${words} <client-id>`, description).action(async (clientId: string, options: AnswerOptions) => {
       await using operator = await openAdministration(options);
@@ -55,8 +55,8 @@ export function createAppCommand(): Command {
 
 function addCreation(add: (words: string, description: string) => Command): void {
   add('create', 'Register an application; prints its client id and, once, its secret')
-    .requiredOption('--name <name>', 'what the consent page calls it')
-    .option('--redirect-uri <uri...>', 'redirect URI; compared exactly, but for the port of a loopback IP')
+    .requiredOption('--name <name>', 'its name on the consent page')
+    .option('--redirect-uri <uri...>', 'redirect URI, compared exactly; on a loopback IP any port matches')
     .option('--homepage <url>', 'its home page')
     .option('--owner <login>', 'person who may change it on the pages; without it, only commands can')
     .option('--public', 'a native or browser application: no secret, PKCE instead')
@@ -100,7 +100,7 @@ async function create(options: CreateOptions): Promise<void> {
   print(`client_id      ${made.client_id}`);
   if (made.client_secret === undefined) return;
   print(`client_secret  ${made.client_secret}`);
-  remark('The secret is shown this once.');
+  remark('The secret is shown only this once.');
 }
 
 function checkGrants(names: readonly string[]): GrantType[] {
@@ -134,7 +134,7 @@ async function list(options: AnswerOptions): Promise<void> {
   printTable(['client id', 'name', 'kind', 'state', 'owner', 'redirect URIs'], rows, 'No application');
 }
 
-/** JSON with --json and without: an application has no shape for a table. */
+/** Prints JSON with and without --json: an application does not fit a table. */
 async function show(clientId: string, options: AnswerOptions): Promise<void> {
   await using operator = await openAdministration(options);
   printJson(await operator.call(showApplication, { clientId }));

@@ -53,7 +53,7 @@ async function audit({ limit, ...options }: AuditOptions): Promise<void> {
 }
 
 function toCells({ at, kind, user, userId, actor, actorId, clientId, address, details }: AuditRow) {
-  // A change by a command on the store has no account as its actor.
+  // A change by a command on the store has no account as its actor: its details name the command.
   const { by, ...rest } = details;
   const facts = Object.entries(rest).map(([name, value]) => `${name}=${value}`);
   return [at, kind, user ?? userId, actor ?? actorId ?? by, clientId, address, facts.join(' ')];

@@ -11,13 +11,13 @@ export interface AnswerOptions extends ServiceOptions {
   readonly json?: true;
 }
 
-/** People, organizations and the audit log: of a running service, or of the store of this machine. */
+/** Opens people, organizations and the audit log of a running service, or of the store of this machine. */
 export function openAdministration(options: ServiceOptions, { ifAbsent }: CliStoreOptions = {}): Promise<Operator> {
   const implementOn = (cli: CliStore) => implementAdministration(toDependencies(cli));
   return openOperator({ options, implementOn, ...(ifAbsent === undefined ? {} : { ifAbsent }) });
 }
 
-/** Links lead to where a service with the same settings is; its mails wait in the store until it sends them. */
+/** Links have the address of a service with these settings. Mails stay in the store until that service sends them. */
 function toDependencies({ store, world, cipher, config: { server, mail, authorization } }: CliStore) {
   const { upstreamIssuer: issuer } = authorization;
   const baseUrl = server.authUrl ?? `http://${toUrlHost(server.host)}:${server.httpPort}`;
@@ -31,7 +31,7 @@ function toDependencies({ store, world, cipher, config: { server, mail, authoriz
   };
 }
 
-/** Options of every command that prints an answer: the service to use, and JSON. */
+/** Adds the options of every command that prints a result: the service to use, and JSON. */
 export function addAnswerOptions(command: Command, json = 'print JSON'): Command {
   return addServiceOptions(command.option('--json', json));
 }

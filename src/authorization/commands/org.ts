@@ -16,13 +16,13 @@ export function createOrgCommand(): Command {
   const add = (words: string, description: string, json?: string) =>
     addAnswerOptions(command.command(words).description(description), json);
   add('create <login>', 'Create an organization')
-    .requiredOption('--owner <login>', 'who administers it')
-    .option('--name <name>', 'its name on pages; its login unless given')
+    .requiredOption('--owner <login>', 'the person who becomes its owner')
+    .option('--name <name>', 'its name on pages (default: its login)')
     .action(create);
   add('list', 'List organizations', 'one JSON object a line').action(list);
   add('members <organization>', 'List the members', 'one JSON object a line').action(members);
   add('add <organization> <login>', 'Add a member, or change their role')
-    .addOption(new Option('--role <role>', 'what they may do').choices(['owner', 'member']).default('member'))
+    .addOption(new Option('--role <role>', 'role of the member').choices(['owner', 'member']).default('member'))
     .action(addPerson);
   add('remove <organization> <login>', 'Remove a member').action(remove);
   return command;

@@ -8,8 +8,10 @@ export function createSigningKeyCommand(): Command {
   const command = new Command('signing-key').description('List the keys that sign identity tokens, and replace them');
   const add = (words: string, description: string, json?: string) =>
     addAnswerOptions(command.command(words).description(description), json);
-  add('list', 'List the keys, the oldest first', 'one JSON object a line').action(list);
-  add('replace', 'Replace all keys at once, since one has leaked; tokens that they signed end').action(replace);
+  add('list', 'List the keys, oldest first', 'one JSON object a line').action(list);
+  add('replace', 'Replace all keys at once after a leak; identity tokens that they signed become invalid').action(
+    replace,
+  );
   return command;
 }
 
@@ -26,15 +28,15 @@ async function list(options: AnswerOptions): Promise<void> {
     new Date(createdAtMs).toISOString(),
     new Date(publishedUntilMs).toISOString(),
   ]);
-  printTable(['key', 'state', 'created', 'published until'], rows, 'No key: the first identity token makes one');
+  printTable(['key', 'state', 'created', 'published until'], rows, 'No key yet: the first identity token creates one');
 }
 
 async function replace(options: AnswerOptions): Promise<void> {
   await using operator = await openAdministration(options);
   const changed = await operator.call(replaceKeys, {});
   if (options.json) printJson(changed);
-  else print(`The key ${changed.kid} signs now; ${changed.replaced.length} ended`);
+  else print(`The key ${changed.kid} signs now; keys replaced: ${changed.replaced.length}`);
   remark(
-    'Sessions and access tokens go on. An application that keeps the published keys accepts tokens of the old ones until it reads /oauth/jwks again: restart it, or empty its cache.',
+    'Sessions and access tokens stay valid. An application that caches the published keys accepts tokens of the old ones until it reads /oauth/jwks again: restart it, or clear its cache.',
   );
 }

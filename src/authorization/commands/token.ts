@@ -17,18 +17,18 @@ import { type AnswerOptions, addAnswerOptions, openAdministration } from './open
 const DAY_MS = 86_400_000;
 const EXAMPLES = '12h, 90d, 2027-01-31 or never';
 
-/** Repositories are of another area. */
+/** Loads the check of repository names, which belongs to another area. */
 export type LoadRepositoryCheck = () => Promise<(store: Store, owners: Owners) => FindUnknownRepositories>;
 
 export function createTokenCommand(loadRepositoryCheck: LoadRepositoryCheck): Command {
   const command = new Command('token').description('Create, list and revoke personal access tokens');
   addRefusedServiceOptions(command.command('create'))
-    .description('Create a token, on the store only; it is printed once, alone on standard output')
-    .requiredOption('--user <login>', 'whom it speaks for')
+    .description('Create a token (on the store only), and print only its text on standard output, this once')
+    .requiredOption('--user <login>', 'the person for whom it acts')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${API_SCOPES.join(', ')}`)
-    .option('--repo, --repository <owner/name...>', 'reaches these repositories and nothing else')
-    .option('--expires <time>', `when it ends: ${EXAMPLES} (default: ${DEFAULT_PERSONAL_TOKEN_DAYS}d)`, parseEnd)
+    .option('--repo, --repository <owner/name...>', 'the only repositories that it reaches')
+    .option('--expires <time>', `when it expires: ${EXAMPLES} (default: ${DEFAULT_PERSONAL_TOKEN_DAYS}d)`, parseEnd)
     .option('--json', 'one JSON object with the token')
     .action(create.bind(undefined, loadRepositoryCheck));
   addAnswerOptions(
@@ -48,9 +48,9 @@ interface CreateOptions extends ServiceOptions {
   readonly json?: true;
 }
 
-/** Why it is not an operation of the administration API. */
+/** Why the administration API does not create tokens. */
 const STORE_ONLY =
-  'Cannot create a token for another person at a service: an administrator could act as anybody without a trace of it in what that person sees. Run the command on the store, or let the person make it: on the page Personal access tokens, or by POST /api/v5/user/access_tokens';
+  'Cannot create a token for another person at a service: an administrator could act as any person, and that person would see no trace of it. Run the command on the store, or let the person make it: on the page Personal access tokens, or by POST /api/v5/user/access_tokens';
 
 async function create(loadRepositoryCheck: LoadRepositoryCheck, options: CreateOptions): Promise<void> {
   const { user: login, name, scope, repository, expires, json } = options;

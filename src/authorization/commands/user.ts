@@ -24,28 +24,30 @@ export function createUserCommand(): Command {
   const command = new Command('user').description('Create, list and change people');
   const add = (words: string, description: string) => addAnswerOptions(command.command(words).description(description));
   add('create', 'Create an account')
-    .requiredOption('--login <login>', 'what stands for the person in paths')
-    .requiredOption('--name <name>', 'how pages call the person')
+    .requiredOption('--login <login>', 'login, which is also in paths')
+    .requiredOption('--name <name>', 'name of the person on pages')
     .option('--email <address>', 'email address')
-    .option('--password-stdin', 'read the password from standard input; without it the person has none yet')
-    .option('--admin', 'lets the person administer the service')
+    .option('--password-stdin', 'read the password from standard input (default: an account without a password)')
+    .option('--admin', 'make the person an administrator')
     .action(create);
   add('invite', 'Create an account, and a link with which its person chooses a password within 7 days')
-    .requiredOption('--login <login>', 'what stands for the person in paths')
-    .requiredOption('--name <name>', 'how pages call the person')
+    .requiredOption('--login <login>', 'login, which is also in paths')
+    .requiredOption('--name <name>', 'name of the person on pages')
     .option('--email <address>', 'email address')
-    .option('--mail', 'mail the link, and do not show it')
+    .option('--mail', 'mail the link instead of printing it')
     .action(invitePerson);
   add('password-link <login>', 'Create a link with which a person chooses a new password within 24 hours')
-    .option('--mail', 'mail the link to the verified address of the person, and do not show it')
+    .option('--mail', 'mail the link to the verified address of the person instead of printing it')
     .action(createPasswordLink);
   addAnswerOptions(command.command('list').description('List all people'), 'one JSON object a line')
-    .option('--search <text>', 'only people with this in the login, the name or the email address')
+    .option('--search <text>', 'only people whose login, name or email address contains this')
     .addOption(new Option('--state <state>', 'only these').choices(PERSON_STATES))
     .action(list);
   add('show <login>', 'Show a person').action(show);
-  add('disable <login>', 'End the sessions and tokens of a person').action(disablePerson);
-  add('enable <login>', 'Let a disabled person in again').action(enablePerson);
+  add('disable <login>', 'Disable an account: end its sessions, and stop its tokens until it is enabled').action(
+    disablePerson,
+  );
+  add('enable <login>', 'Enable a disabled account').action(enablePerson);
   add('email <login> <address>', 'Set the email address of a person as verified, so that applications see it').action(
     setEmail,
   );
@@ -60,8 +62,8 @@ export function createUserCommand(): Command {
     'reset-second-step <login>',
     'Turn off the authenticator app of a person who lost it, and end the sessions and the access of applications',
   ).action(resetSecondStep);
-  add('admin <login>', 'Let a person administer the service, or no longer')
-    .option('--revoke', 'take the right away')
+  add('admin <login>', 'Give a person the administrator role, or take it away')
+    .option('--revoke', 'take the role away')
     .action(setAdmin);
   return command;
 }
@@ -113,7 +115,7 @@ function printLink({ json }: LinkOptions, answer: OutputOf<typeof invite>): void
   if (!json && link !== null) remark(`Good for one new password, until ${until}: hand it to ${login} in private`);
 }
 
-/** Checked here already, before anything is opened or sent. */
+/** Reads and checks the password, before the store is opened or a request is sent. */
 async function readPassword(login: string): Promise<string> {
   const password = (await text(process.stdin)).replace(/\r?\n$/, '');
   checkNewPassword(password, { login });

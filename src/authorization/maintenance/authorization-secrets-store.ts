@@ -1,4 +1,4 @@
-/** Lists the encrypted columns of authorization, for a change of the key. */
+/** Lists the encrypted columns of authorization, to re-encrypt them when the key changes. */
 import { createEncryptedColumn } from '../../database/reencrypt-store.ts';
 import { type OneTimeTokenKind, oneTimeTokenAssociatedData } from '../accounts/one-time-token-store.ts';
 import { seedAssociatedData } from '../accounts/totp-store.ts';

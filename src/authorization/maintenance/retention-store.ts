@@ -12,10 +12,10 @@ import { SESSION_IDLE_MS } from '../accounts/session-store.ts';
 import { FORGET_AFTER_MS } from '../accounts/sign-in-throttle.ts';
 
 const DAY_MS = 86_400_000;
-/** The sweeper comes each minute, and waits ten while the clock is not trusted. */
+/** Twice the longest time between two sweeps: the sweeper runs every minute, but waits ten minutes for a trusted clock. */
 const SWEPT_AGAIN_MS = 20 * 60_000;
 
-// An access token of the last refresh outlives the end of its family, and is checked through it.
+// The access token of the last refresh outlives its family's end, and is checked against the family's row.
 const deleteFamiliesSql = statement(
   'sweep-token-families',
   `DELETE FROM token_families WHERE family_id IN (
@@ -25,9 +25,9 @@ const deleteFamiliesSql = statement(
    RETURNING family_id`,
 );
 
-// A code that was not redeemed is useless once it has expired. A redeemed one is useful only while its token family exists: a second
-// use ends the family. Only codes that expired a short while ago are looked at: those that are kept for a day would be read again and again. `family_id` is compared
-// again, since PostgreSQL may wait here for an exchange, which sets it.
+// A code that was not redeemed is useless once it has expired. A redeemed code is useful only while its token family exists,
+// since a second use ends the family. Only codes that expired recently are read; otherwise each sweep would read those that are
+// kept for a day. `family_id` is compared again, since PostgreSQL may wait here for an exchange that sets it.
 const deleteUselessCodesSql = statement(
   'sweep-useless-codes',
   `DELETE FROM authorization_codes WHERE (code_hash, coalesce(family_id, '')) IN (
@@ -40,7 +40,7 @@ const deleteUselessCodesSql = statement(
 
 interface Retention {
   readonly deleteSql: Statement;
-  /** How long a row is kept after its time; undefined: as long as events of the audit log. */
+  /** How long a row is kept after the time in its column; absent: as long as events of the audit log. */
   readonly keptMs?: number;
 }
 
@@ -68,7 +68,7 @@ const RETENTION = {
   refreshTokens: expired('refresh_tokens', 'token_hash'),
   families: { deleteSql: deleteFamiliesSql, keptMs: 0 },
   personalTokens: expired('personal_tokens', 'token_id', 30 * DAY_MS),
-  // A device that asks late gets `expired_token`.
+  // Kept a day, so that a device that polls late gets `expired_token`.
   deviceCodes: expired('device_codes', 'device_hash', DAY_MS),
   signingKeys: expired('signing_keys', 'kid'),
 } as const satisfies Record<string, Retention>;
@@ -79,11 +79,11 @@ export const RETENTION_KINDS = Object.keys(RETENTION);
 
 export interface Sweep {
   readonly nowMs: number;
-  /** How long an event of the audit log is kept. */
+  /** For how many days an event of the audit log is kept. */
   readonly auditDays: number;
 }
 
-/** Deletes all that is past its time; returns how many rows of each kind. */
+/** Deletes all rows that are past their retention, and returns the number of each kind. */
 export async function sweepEnded(
   store: Store,
   { nowMs, auditDays }: Sweep,

@@ -1,4 +1,4 @@
-/** Runs the sweep of expired rows and the rotation of signing keys, in one process at a time. */
+/** Sweeps expired rows, and makes the next signing key when it is due. Looks every minute, in one process at a time. */
 
 import { createSweepContext } from '../../database/sweep.ts';
 import type { IsClockTrusted } from '../../steady-clock.ts';

@@ -25,8 +25,8 @@ export const accountMessages = {
   notices: {
     title: 'Mails',
     about:
-      'Mails tell you when a webhook of yours fails, is disabled or works again; administrators also when a model drifts or a disk is nearly full. At most one of each kind an hour about one thing.',
-    noAddress: 'They need a verified email address.',
+      'Mails tell you when a webhook of yours fails, is disabled or works again; administrators also when a model drifts or a disk is nearly full. At most one mail of each kind an hour about the same thing.',
+    noAddress: 'These mails need a verified email address.',
     on: 'Send me these mails',
     saved: 'Your choice is saved.',
   },
@@ -143,7 +143,7 @@ export const accountMessages = {
     descriptionHint: 'Optional, shown on the consent page.',
     redirectUris: 'Redirect addresses',
     redirectUrisHint:
-      'One per line, as https://app.example.com/callback, letter for letter as your application sends them. http is allowed for loopback only, as http://127.0.0.1:9000/callback; there any port is accepted.',
+      'One per line, as https://app.example.com/callback, letter for letter as your application sends them. http is for loopback alone, as http://127.0.0.1:9000/callback; there any port fits.',
     kind: 'Kind',
     confidential: 'Runs on a server',
     confidentialHint: 'It can keep a secret.',
@@ -185,7 +185,7 @@ export const accountMessages = {
     delete: 'Delete application',
     deleted: 'The application is deleted.',
     secretUnnamed:
-      'No secret was deleted: the page was from before an update of this service. It is current now: choose the secret again.',
+      'No secret was deleted: the page was opened before an update of this service. It is up to date now: choose the secret again.',
     secretRemoved: 'The secret is deleted and no longer works.',
     abilities: 'More permissions',
     disabled: 'disabled',
@@ -203,7 +203,7 @@ export const accountMessages = {
     scopes: 'Scopes',
     repositories: 'Only for these repositories (optional)',
     repositoriesHint:
-      'OWNER/NAME, with spaces between. The token then reaches nothing else, and can have only scopes of repositories: all_projects, all_pr, all_issue, all_note, all_hook, all_repository, events:write.',
+      'OWNER/NAME, separated by spaces. The token then reaches nothing else, and can have only scopes of repositories: all_projects, all_pr, all_issue, all_note, all_hook, all_repository, events:write.',
     submit: 'Create token',
     once: 'Your new token. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     unknownRepositories: (names: readonly string[]) =>
@@ -228,10 +228,10 @@ export const accountMessages = {
     allLead: 'The audit log of the service, newest first.',
     what: 'What',
     more: 'Older',
-    none: 'Nothing happened yet.',
-    noneFits: 'No event fits.',
+    none: 'No activity yet.',
+    noneFits: 'No event matches.',
     noneSearched: (count: number) =>
-      `No event fits among the ${formatCount(count)} that were searched. Older ones were not searched yet.`,
+      `No event matches among the ${formatCount(count)} that were searched. Older ones were not searched yet.`,
     searchOlder: 'Search older ones',
     account: 'Login of the account',
     by: 'Login of the person who did it',

@@ -1,9 +1,9 @@
-/** Describes a scope for the consent page: its words, and how much it can do. */
+/** Describes a scope for the consent page: its title, its text, and how much power it gives. */
 import type { Scope } from '../applications/scope.ts';
 import type { Messages } from './messages.ts';
 import type { ScopeDescription } from './scope-descriptions.ts';
 
-/** `write` changes things, `danger` could lock its user out or send data elsewhere. */
+/** `write` can change data; `danger` could lock out its user or send data elsewhere. */
 export type ScopePower = 'read' | 'write' | 'danger';
 
 const POWERS: Readonly<Record<Scope, ScopePower>> = {

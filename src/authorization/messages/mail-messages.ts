@@ -5,7 +5,7 @@ export interface MailFacts {
   readonly name: string;
   readonly login: string;
   readonly url: string;
-  /** The address of the service. */
+  /** The URL of the service. */
   readonly service: string;
 }
 
@@ -30,7 +30,7 @@ export const mailMessages = {
     subject: 'Choose a new password',
     paragraphs: [
       `Hello ${name},`,
-      `someone requested a new password for your account ${login} at ${service}.`,
+      `a new password was requested for your account ${login} at ${service}.`,
       'If it was you, open this link. It works once, for one hour. If it was not you, there is nothing to do: your password stays as it is.',
     ],
     link: { label: 'Choose a new password', url },

@@ -8,7 +8,7 @@ type MailMessages = typeof english;
 
 const catalogue: Readonly<Record<Language, MailMessages>> = { en: english, 'zh-CN': chinese };
 
-/** English without a choice. */
+/** Writes the mail in this language; null means English. */
 export function writeMail(language: string | null, name: keyof MailMessages, facts: MailFacts): Omit<Mail, 'to'> {
   const known = findLanguage(language) ?? DEFAULT_LANGUAGE;
   return { ...catalogue[known][name](facts), language: known };

@@ -16,7 +16,7 @@ export function chooseMessages(locale: Locale): Messages {
   return localize(catalogue, locale);
 }
 
-/** The messages in the language and the time zone of this request. */
+/** Returns the messages in the language and time zone of this request. */
 export function readMessages(c: Context<HttpEnv>): Messages {
   return chooseMessages(readLocale(c));
 }

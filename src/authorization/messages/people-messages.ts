@@ -11,7 +11,7 @@ export const peopleMessages = {
     submit: 'Send the link',
     sentTitle: 'Check your mail',
     sent: 'If there is such an account with a verified email address, a mail is on its way. Its link works once, for one hour.',
-    notArrived: 'No mail? Check the spam folder, or ask an administrator for a link.',
+    notArrived: 'Nothing arrived? Check the spam folder, or ask an administrator for a link.',
     off: 'This service sends no mail. Ask an administrator for a link to choose a new password.',
   },
   choose: {
@@ -40,7 +40,7 @@ export const peopleMessages = {
       one_step: 'Password only, no second step',
     },
     find: 'Search',
-    none: 'No person fits.',
+    none: 'No person matches.',
     exportAs: 'Export what matches as',
     admin: 'administrator',
     disabled: 'disabled',
@@ -96,7 +96,7 @@ export const peopleMessages = {
       created: 'The account is created.',
     },
     endsAccess:
-      'A token with a part of your rights may have set a way into this account. So the password, passkeys, authenticator app, linked accounts, sessions, tokens and consents end, and the email address is no longer verified. Afterwards, make a link with which the person chooses a password.',
+      'A token with only some of your rights may have set a way to sign in to this account. So the password, passkeys, authenticator app, linked accounts, sessions, tokens and consents end, and the email address is no longer verified. Afterwards, make a link with which the person chooses a password.',
     link: 'The link. Copy it now: it is shown only this once, and a reload or another language of the page loses it.',
     linkSpent: 'The link was shown before and cannot be shown again. Make a new one.',
   },
@@ -120,10 +120,10 @@ export const peopleMessages = {
       submit: 'Make administrator',
     },
     'unmake-admin': {
-      label: 'No longer administrator',
-      title: (login: string) => `Take the rights of an administrator from ${login}?`,
-      lead: 'The account stays. Tokens keep what they allow a person, and lose what they allow an administrator.',
-      submit: 'Take the rights',
+      label: 'Remove administrator role',
+      title: (login: string) => `Remove the administrator role from ${login}?`,
+      lead: 'The account stays. Its tokens keep the rights of an ordinary person, and lose those of an administrator.',
+      submit: 'Remove the role',
     },
     'verify-email': {
       label: 'Verify the email address',

@@ -20,9 +20,9 @@ export const signInMessages = {
     upstreamFailed: 'The other provider did not let you in. Try again, or use your password.',
     missing: {
       accounts:
-        'No account exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user create --admin --password-stdin” on its machine does it too.',
+        'No account exists yet. Create the first one with the link in the output of the service (restart it for a new link), or with “trivet user create --admin --password-stdin” on its machine.',
       administrators:
-        'No administrator exists yet. The output of the service has a link that creates the first one, or restart it for a new link; “trivet user admin LOGIN” on its machine makes a person an administrator.',
+        'No administrator exists yet. Create the first one with the link in the output of the service (restart it for a new link), or make a person an administrator with “trivet user admin LOGIN” on its machine.',
     },
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,

@@ -1,4 +1,4 @@
-/** An administrator's role gives nothing to tokens, unless the scope `admin` was asked for, shown and chosen. */
+/** The administrator role gives tokens no rights, unless the scope `admin` was requested, shown and chosen. */
 import assert from 'node:assert/strict';
 import {
   type Answer,

@@ -1,4 +1,4 @@
-/** What `/oauth/authorize` refuses, who gets the refusal, and what it carries over the sign-in page. */
+/** `/oauth/authorize`: which requests it refuses, who gets the refusal, and what it keeps across the sign-in. */
 import assert from 'node:assert/strict';
 import {
   assertRedirectedError,
@@ -215,7 +215,7 @@ const cases: Case[] = [
   ],
 ];
 
-/** Where the sign-in page leads back to; the answer must lead there. */
+/** The path to which the sign-in page returns; the response must redirect to that page. */
 function readReturnTo(answer: Answer): string {
   assert.equal(answer.status, 303, answer.text);
   const location = new URL(answer.headers.get('location') ?? '', 'http://self.invalid');

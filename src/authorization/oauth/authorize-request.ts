@@ -1,7 +1,7 @@
 /**
- * Checks an authorization request: client and redirect URI first, then everything else (RFC 6749 §4.1.1). A person is shown
- * refusals of the first step, and nothing is redirected (§4.1.2.1); those of the second go back to the client, unless the person
- * is not signed in (authorize.ts, `refuseRequest`).
+ * Checks an authorization request: client and redirect URI first, then everything else (RFC 6749 §4.1.1). A refusal of the first
+ * step is shown to the person and never redirected (§4.1.2.1). A refusal of the second is redirected to the client once the person
+ * has signed in (authorize.ts, `refuseRequest`).
  */
 import { Failure } from '../../errors.ts';
 import type { Application } from '../applications/application-store.ts';
@@ -12,10 +12,10 @@ import { isCodeChallenge } from './protocol/pkce.ts';
 
 export const AUTHORIZE_PATH = '/oauth/authorize';
 
-/** The query parameter that takes the mark along to the sign-in and back (prompt-login-mark.ts); no parameter of the client. */
+/** The query parameter that carries the mark to the sign-in and back (prompt-login-mark.ts); not a parameter of the client. */
 export const MARK_PARAMETER = 'again';
 
-/** Every parameter that is read. */
+/** The names of all parameters that are read. */
 const NAMES = [
   'client_id',
   'redirect_uri',
@@ -40,10 +40,10 @@ type ParameterName = (typeof NAMES)[number];
 type ParameterValues = ReadonlyMap<ParameterName, string>;
 
 export interface AuthorizeQuery {
-  /** The parameters in the order in which they came, also unknown ones, without empty values. */
+  /** All parameters in the order of the request, with unknown names, but without empty values. */
   readonly pairs: readonly (readonly [string, string])[];
   readonly values: ParameterValues;
-  /** Known names that came more than once. */
+  /** Known names that were sent more than once. */
   readonly repeated: ReadonlySet<ParameterName>;
 }
 
@@ -69,7 +69,7 @@ function isKnown(name: string): name is ParameterName {
   return KNOWN.has(name);
 }
 
-/** An empty value counts as absent, and unknown names are ignored, also repeated ones (§3.1). */
+/** An empty value counts as absent; unknown names are ignored, even if repeated (RFC 6749 §3.1). */
 export function parseAuthorizeQuery(pairs: Iterable<readonly [string, string]>): AuthorizeQuery {
   const given = [...pairs].filter(([, value]) => value !== '');
   const values = new Map<ParameterName, string>();
@@ -91,10 +91,10 @@ export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<R
 
 /** Longest request path, URL-encoded, that fits in the sign-in URL; Node limits the request head to 16 KB. */
 const MAX_CARRIED_LENGTH = 11_000;
-/** The longest state within the consent form, where control characters take six bytes each. */
+/** The longest state that fits in the consent form, as JSON, where a control character takes six bytes. */
 const MAX_STATE_BYTES = 8192;
 
-/** Throws unless sign-in and consent can carry the request. If state were cut, the client would take the answer for CSRF. */
+/** Throws unless sign-in and consent can carry the request: with a truncated state, the client would suspect CSRF. */
 export function checkRequestSize(query: AuthorizeQuery): void {
   const stateBytes = Buffer.byteLength(JSON.stringify(query.values.get('state') ?? ''));
   if (stateBytes <= MAX_STATE_BYTES && encodeURIComponent(formatRequestPath(query)).length <= MAX_CARRIED_LENGTH)
@@ -104,36 +104,36 @@ export function checkRequestSize(query: AuthorizeQuery): void {
 
 const MAX_SHOWN_LENGTH = 300;
 
-/** The client id to look up. Throws an error for our own page, not for the client. */
+/** Returns the client id. Throws an error that the person sees and that is not redirected. */
 export function readClientId({ values, repeated }: AuthorizeQuery): string {
   const clientId = values.get('client_id');
   if (clientId === undefined || repeated.has('client_id') || hasControl(clientId)) throw refuseApplication();
   return clientId;
 }
 
-/** The application that asks. Throws an error for our own page, not for the client, if it does not exist or is disabled. */
+/** Throws an error that the person sees and that is not redirected, if the application does not exist or is disabled. */
 export function requireApplication(application: Application | undefined): Application {
   if (application === undefined || application.disabledAtMs !== undefined) throw refuseApplication();
   return application;
 }
 
-/** Where the answer may go. Throws an error for our own page, not for the client: only registered addresses are redirected to. */
+/** Returns the redirect URI. Throws an error that the person sees: only registered addresses are redirected to. */
 export function readRedirectUri(query: AuthorizeQuery, application: Application): string {
   const redirectUri = query.values.get('redirect_uri');
   if (redirectUri === undefined)
-    throw new Failure('invalid', 'The application did not say where to return to: redirect_uri is missing');
+    throw new Failure('invalid', 'The application did not name the address to return to: redirect_uri is missing');
   if (query.repeated.has('redirect_uri')) throw refuseRedirectUri(application, redirectUri);
   checkRedirectUri(redirectUri, application);
   return redirectUri;
 }
 
-/** Throws an error for our own page unless the address is registered, also now: the application may have changed meanwhile. */
+/** Throws an error that the person sees, unless the address is registered now: the application may have changed meanwhile. */
 export function checkRedirectUri(redirectUri: string, application: Application): void {
   if (!isRegisteredRedirectUri(redirectUri, application.redirectUris))
     throw refuseRedirectUri(application, redirectUri);
 }
 
-/** An address is shown, so that a developer sees how it differs from what is registered; any other text is not repeated. */
+/** The message shows the address, so that a developer can compare it with the registered ones, but repeats no other text. */
 function refuseRedirectUri({ name }: Application, redirectUri: string): Failure {
   if (!URL.canParse(redirectUri))
     return new Failure(
@@ -151,7 +151,7 @@ function refuseApplication(): Failure {
   return new Failure('invalid', 'No application is known under this client_id');
 }
 
-/** Throws what RFC 6749 §4.1.2.1 lets the client know. */
+/** Throws only errors that the client may learn (RFC 6749 §4.1.2.1). */
 export function parseAuthorizationRequest(
   query: AuthorizeQuery,
   application: Application,
@@ -196,7 +196,7 @@ function readScopes(text: string | undefined): readonly Scope[] {
   return scopes;
 }
 
-/** RFC 7636 §4.3 and §4.4.1; a method that is absent means `plain`, which is not offered. */
+/** Reads the PKCE challenge (RFC 7636 §4.3, §4.4.1). Without a method it would be `plain`, which is refused. */
 function readChallenge(values: ParameterValues, { isPublic }: Application): string | undefined {
   const challenge = values.get('code_challenge');
   const method = values.get('code_challenge_method');

@@ -1,7 +1,7 @@
 /**
- * Serves `/oauth/authorize`: checks the request, asks for consent to what is new, answers by redirect. The request that a person
- * saw comes back with the form, encrypted and bound to the session, so that nothing can be swapped between the page and the
- * answer; who asks and where to is checked again all the same.
+ * Serves `/oauth/authorize`: checks the request, asks for consent to what is new, and redirects back to the client. The consent
+ * form carries the request, encrypted and bound to the session, so that no one can change it between the page and the decision.
+ * Client and redirect URI are still checked again then.
  */
 
 import type { Context } from 'hono';
@@ -82,9 +82,9 @@ interface RefusedRequest {
 }
 
 /**
- * RFC 9700 §4.11.2: any person with an account can register a client, and a link to a request that is refused would take
- * strangers to its address. So the person signs in before the refusal is redirected. A request that must not show the
- * sign-in page is redirected at once only for applications of the service or of an administrator.
+ * Redirects a refusal to the client, but only after the person has signed in: any person can register a client, and a link to a
+ * refused request would take strangers to its address (RFC 9700 §4.11.2). A request that must not show the sign-in page
+ * (`prompt=none`) is redirected at once only for applications of the service or of an administrator.
  */
 async function refuseRequest(
   dependencies: AuthorizeDependencies,
@@ -97,7 +97,7 @@ async function refuseRequest(
   const url = formatRefusal(dependencies, refusal);
   if ((await dependencies.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(dependencies, c, refusal);
   if (!hasPromptNone(query)) {
-    // A request that is too long for the way over the sign-in page is refused on this page.
+    // A request that is too long for the URL of the sign-in page is refused here, with a page.
     checkRequestSize(query);
     return redirectToSignIn(dependencies, c, { redirectUri, query, session: undefined, again: undefined });
   }
@@ -125,7 +125,7 @@ async function isRegisteredByAdministrator(
   return owner?.isAdmin === true && createdAtMs > (owner.administratorSinceMs ?? 0);
 }
 
-/** A state that came twice is not sent back: which one is the client's is unknown. */
+/** Returns undefined for a repeated state: it is unknown which one is the client's. */
 function readState({ values, repeated }: AuthorizeQuery): string | undefined {
   return repeated.has('state') ? undefined : values.get('state');
 }
@@ -155,7 +155,7 @@ async function answerRequest(
   if (mustSignInAgain(dependencies, c, { ...checked, session, isOther }))
     return sendToSignIn(dependencies, c, { ...checked, session, again: explainAgain(session, hinted) });
   if (isOther && hinted.userId !== undefined)
-    throw createOAuthFailure('login_required', 'The user is another one than id_token_hint names');
+    throw createOAuthFailure('login_required', 'The user is not the one of id_token_hint');
   const request = { ...checked.request, scopes: listGrantableOrRefuse(checked.request, session) };
   const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && needsNoConsent({ request, application }, consent))
@@ -170,19 +170,19 @@ async function answerRequest(
     redirectUri: request.redirectUri,
     request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
-    // Another account than that of the hint could only be refused.
+    // With a hint, every other account would be refused.
     switchAccountUrl: hinted?.userId === undefined ? formatSwitchPath(checked.query, request.prompts) : undefined,
   });
   return respondPage(c, renderConsentPage(messages, view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
 
-/** The same request for another account: what else the client prompts for stays. */
+/** Formats the same request for another account; other values of `prompt` stay. */
 function formatSwitchPath(query: AuthorizeQuery, prompts: readonly Prompt[]): string {
   const prompt = [...new Set([...prompts, 'select_account'])].join(' ');
   return formatRequestPath(query, { prompt });
 }
 
-/** The person whom the client expects; undefined if it does not say. */
+/** Finds the person whom the client expects; undefined without a hint. */
 async function findHintedPerson(
   dependencies: AuthorizeDependencies,
   { query, application: { clientId } }: CheckedRequest,
@@ -191,7 +191,7 @@ async function findHintedPerson(
   return hint === undefined ? undefined : await readIdTokenHint(dependencies, { hint, clientId });
 }
 
-/** An ordinary person is not asked for what only an administrator can give. */
+/** Leaves out scopes that this person cannot grant. Throws `invalid_scope` if none is left. */
 function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Session): readonly Scope[] {
   const grantable = listGrantable(scopes, user);
   if (grantable.length === 0)
@@ -207,17 +207,17 @@ function mustSignInAgain(
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get(MARK_PARAMETER), session };
   if (hasSignedInSince(dependencies.signIn.context, c, marked)) return false;
   if (isOther || asksToSignIn(request)) return true;
-  // An auth_time in the future (the clock was wrong) counts as just as old.
+  // An auth_time in the future (the clock was wrong) counts as equally far in the past.
   const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
-/** Whether no sign-in of before is enough, however recent. */
+/** Whether the request needs a new sign-in, however recent the last one is. */
 function asksToSignIn({ prompts }: AuthorizationRequest): boolean {
   return prompts.includes('login') || prompts.includes('select_account');
 }
 
-/** Only the person of a hint can go on, if it names one. */
+/** Returns why the sign-in page asks to sign in again: with a hint, only its person is accepted. */
 function explainAgain({ user }: Session, hinted: HintedPerson | undefined): Again {
   if (hinted?.userId === undefined) return 'yes';
   return hinted.userId === user.id ? 'same' : refusePerson(user.id);
@@ -251,12 +251,12 @@ function redirectToSignIn(
   });
 }
 
-/** The sign-in page shows no more; the request carries all of it anyway. */
+/** The sign-in page shows no more of the hint. */
 const MAX_LOGIN_HINT_LENGTH = 64;
 
 /**
- * Whether consent can be skipped: everything was allowed before, and the client is confidential or on a loopback IP; other
- * public clients cannot prove who they are, so they are shown each time (RFC 6749 §10.2, RFC 8252 §8.6).
+ * Whether consent can be skipped: everything was allowed before, and the client is confidential or on a loopback IP. Other
+ * public clients cannot prove their identity, so the person is asked each time (RFC 6749 §10.2, RFC 8252 §8.6).
  */
 function needsNoConsent(
   { request, application }: Pick<CheckedRequest, 'request' | 'application'>,
@@ -269,7 +269,7 @@ function needsNoConsent(
 async function postAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const form = await readForm(c);
   const ciphertext = form.get('request');
-  // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
+  // An authorization request may be a POST (RFC 6749 §3.1); it is redirected to the same request as a GET.
   if (ciphertext === null || !form.has('decision')) {
     const query = parseAuthorizeQuery(form);
     checkRequestSize(query);
@@ -277,13 +277,13 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   }
   dependencies.signIn.checkForm(c, form);
   const session = await dependencies.signIn.currentSession(c);
-  // The page of the request asks to sign in, and then for the decision again.
+  // Opens the request again, which asks to sign in and then for the decision.
   if (session === undefined) return c.redirect(findPathBack(c), 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = requireApplication(await findApplication(dependencies.store, request.clientId));
   checkRedirectUri(request.redirectUri, application);
   const allowedScopes = readChosenScopes(form, request.scopes);
-  // A person who clears every box and presses Allow has allowed nothing.
+  // Allow with every box cleared allows nothing.
   const isAllowed = form.get('decision') === 'allow' && allowedScopes.length > 0;
   if (!isAllowed) return deny(dependencies, c, { request, session });
   return allow(dependencies, c, { request, session, allowedScopes });

@@ -24,11 +24,11 @@ export interface RedirectDependencies extends Issuer, OneTimeTokenDependencies {
   readonly signIn: Pick<SignIn, 'currentSession' | 'context'>;
 }
 
-/** The page after a form that leads to an address which a redirect cannot reach. */
+/** The page after a form whose target a redirect cannot reach, such as a private scheme. */
 export const CONTINUE_PATH = '/continue';
 const LIFETIME_MS = 60_000;
 
-/** An answer that waits for its page. It is shown once: a code that the client redeems twice revokes its tokens. */
+/** An answer that its page has not shown yet. It is shown once, since a code that the client redeems twice revokes its tokens. */
 interface WaitingAnswer {
   readonly sessionId: string;
   readonly url: string;
@@ -58,7 +58,7 @@ export function redirectWithRefusal(
   return redirectToClient(dependencies, c, formatRefusal(dependencies, refusal));
 }
 
-/** The client's address with the refusal. Throws what the protocol does not let a client know: that is shown here. */
+/** Returns the redirect URI with the refusal. Throws errors that the client must not learn: a page here shows them. */
 export function formatRefusal({ issuer }: Issuer, { error, redirectUri, state }: Refusal): string {
   if (!isFailure(error) || typeof error.details.oauthError !== 'string') throw error;
   const parameters = { error: error.details.oauthError, error_description: error.message, state };
@@ -71,7 +71,7 @@ function redirectToClient(
   url: string,
 ): Promise<Response> | Response {
   const isForm = c.req.method === 'POST';
-  // The form of the consent page does not say whether its request is marked; another request leaves the mark to its own.
+  // The consent form does not have the mark, so every form spends it. A GET request without the mark leaves it for the marked one.
   if (isForm || c.req.query(MARK_PARAMETER) !== undefined) spendMark(dependencies.signIn.context, c);
   if (isPrivateScheme(url)) return isForm ? redirectToLink(dependencies, c, url) : showLink(c, url);
   c.header('Cache-Control', 'no-store');
@@ -93,7 +93,7 @@ async function redirectToLink(dependencies: RedirectDependencies, c: Context<Htt
   return c.redirect(`${AUTHORIZE_PATH}${CONTINUE_PATH}?${new URLSearchParams({ answer: token }).toString()}`, 303);
 }
 
-/** The page that such a form leads to. An answer that was shown before is not shown again. */
+/** Shows the answer after a form, once. */
 export async function showWaitingAnswer(dependencies: RedirectDependencies, c: Context<HttpEnv>): Promise<Response> {
   const token = c.req.query('answer') ?? '';
   const session = await dependencies.signIn.currentSession(c);

@@ -1,4 +1,4 @@
-/** Answers a person's decision on a consent: with a code for the client, or a refusal. */
+/** Turns a person's decision on the consent page into a code for the client, or a refusal. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import { auditStatement } from '../accounts/audit-store.ts';

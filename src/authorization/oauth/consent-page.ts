@@ -34,7 +34,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: vie
 </form>
 <p class="small soft">${t.lasts(messages.format.exactDuration(view.accessLifetimeSeconds))}${messages.marks.stop}${t.takeBack}</p>
 </div>`;
-  // A client may open in an application of its own: this page then stays, and its buttons have to work again.
+  // A redirect may open a native application while this page stays: its buttons have to work again.
   const withPageScript = view.redirectHost === undefined;
   return renderFocusPage(messages, { title: t.title(application.name), content, wide: true, withPageScript });
 }
@@ -45,7 +45,7 @@ function describeOrigin(messages: Messages, view: ConsentView): Html {
   const facts = [
     ownerLogin === undefined ? t.byService : t.by(ownerLogin),
     homepageHost,
-    // An application that a migration registered has no time.
+    // An application that a migration registered has no registration time.
     application.createdAtMs === 0 ? undefined : t.registered(messages.format.date(application.createdAtMs)),
     t.usedBy(view.people, MANY_PEOPLE),
     application.isPublic ? t.publicClient : undefined,
@@ -53,7 +53,7 @@ function describeOrigin(messages: Messages, view: ConsentView): Html {
   return html`${facts.filter((fact) => fact !== undefined).join(' · ')}`;
 }
 
-/** The boxes stand outside of the form and belong to it by its id: the list comes before the buttons. */
+/** The boxes are outside the form, before its buttons, and refer to it by its id. */
 function renderScope(messages: Messages, { scope, isNew }: ConsentView['scopes'][number], mayBeLeftOut: boolean): Html {
   const t = messages.consent;
   const { title, about, power } = describeScope(messages, scope);

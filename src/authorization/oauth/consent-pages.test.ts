@@ -12,7 +12,7 @@ import { findPageFlaws, findShownFlaws, speakTo } from '../../../test/support/pa
 import { addUser, PASSWORD } from '../../../test/support/pages/page-service.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/store/engines.ts';
 
-/** What people brought. */
+/** Names and texts that people entered. */
 const CONTENT = ['ada', 'Harbour', 'CI', 'client', 'example'];
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 
@@ -160,9 +160,9 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
 });
 
 interface ClientOptions {
-  /** Where the client's callback listens. */
+  /** The URL of the client's callback. */
   readonly host?: string;
-  /** The callback redirects to the application, which is another origin. */
+  /** The URL of the application, on another origin, to which the callback redirects. */
   readonly redirectsOn?: boolean;
 }
 

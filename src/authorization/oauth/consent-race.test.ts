@@ -41,7 +41,7 @@ function allow(parties: { readonly userId: string; readonly clientId: string }, 
   };
 }
 
-/** The same procedure; after its first statement, which reads the consent, another call commits. */
+/** The same procedure, but another call commits after its first statement, which reads the consent. */
 function interrupt<Input, Result>(
   procedure: Procedure<Input, Result>,
   commit: () => Promise<void>,

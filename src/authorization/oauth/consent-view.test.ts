@@ -1,4 +1,4 @@
-/** The page on which a person allows or refuses, and what an answer of it is worth. */
+/** The consent page, and which answers of it are accepted. */
 import assert from 'node:assert/strict';
 import {
   assertRedirectedError,

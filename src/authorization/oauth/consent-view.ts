@@ -1,4 +1,4 @@
-/** Collects what a consent page shows, and reads which of the scopes asked for the person kept. */
+/** Collects what a consent page shows, and reads which of the requested scopes the person chose. */
 import { isAdministratorScope, permits } from '../../scopes.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';
@@ -19,21 +19,21 @@ export interface ConsentView {
   >;
   /** Login of the owner; undefined for an application of the service itself. */
   readonly ownerLogin: string | undefined;
-  /** How many people let it in; one more than `MANY_PEOPLE` means more than that. */
+  /** How many people have allowed it; `MANY_PEOPLE` + 1 means more than `MANY_PEOPLE`. */
   readonly people: number;
-  /** Host of the application's home page; undefined when it named none. */
+  /** Host of the application's home page; undefined without one. */
   readonly homepageHost: string | undefined;
   /** Where the answer goes: a host, or the scheme of a native application. Undefined for a device. */
   readonly redirectHost: string | undefined;
   readonly scopes: readonly { readonly scope: Scope; readonly isNew: boolean }[];
-  /** A token with these scopes may also ask for predictions or report observations, which no scope of the list says. */
+  /** A token with these scopes may also request predictions or report observations, which no scope of the list mentions. */
   readonly mayAlsoPredict: boolean;
-  /** The person may leave some of them out. */
+  /** The person may leave out some of the scopes. */
   readonly canDeselectScopes: boolean;
   readonly accessLifetimeSeconds: number;
   readonly user: User;
   readonly csrfToken: string;
-  /** Hidden field `request`: the whole request, encrypted and bound to this session. To be sent back as it is. */
+  /** Hidden field `request`: the whole request, encrypted and bound to this session. The form returns it unchanged. */
   readonly request: string;
   /** Where the form posts to, with the fields `csrf_token`, `request` and `decision` = `allow` or `deny`. */
   readonly action: string;
@@ -65,7 +65,7 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
     redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     mayAlsoPredict: NEED_NO_SCOPE.some((scope) => !facts.scopes.includes(scope) && permits(facts, scope)),
-    // An administrator's rights are given by a box of their own, never by the button alone.
+    // Administrator scopes always have boxes: the button alone never grants them.
     canDeselectScopes: (facts.canDeselectScopes && facts.scopes.length > 1) || facts.scopes.some(isAdministratorScope),
     accessLifetimeSeconds: dependencies.settings.accessTokenSeconds,
     user: session.user,
@@ -77,8 +77,8 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
 }
 
 /**
- * The host that an answer goes to, or the scheme of a native application: the scheme decides which application opens, and a
- * host after it is a name that anyone may write there.
+ * Returns the host of a redirect URI, or its private scheme: the scheme alone decides which application opens, and anyone can
+ * write any host after it.
  */
 export function describeTarget(redirectUri: string): string {
   const { protocol, host } = new URL(redirectUri);
@@ -86,8 +86,8 @@ export function describeTarget(redirectUri: string): string {
 }
 
 /**
- * The requested scopes that the person chose. The field `narrow` says that the form had a box for each scope; a form without boxes
- * means all but the scopes of administrators.
+ * Returns the requested scopes that the person chose. With the field `narrow`, the form had a box for each scope, but `openid` is
+ * always kept. A form without boxes grants all but the administrator scopes.
  */
 export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
   if (!form.has('narrow')) return asked.filter((scope) => !isAdministratorScope(scope));

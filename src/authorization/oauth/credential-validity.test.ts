@@ -1,6 +1,6 @@
 /**
- * What ends with what: every event of a person's account against every kind of credential, on the real pages, endpoints
- * and commands. One person gets one credential of each kind, then the event happens, then each is tried.
+ * Which events end which credentials: every event of a person's account with every kind of credential, on the real pages,
+ * endpoints and commands. One person gets one credential of each kind, then the event happens, then each credential is tried.
  */
 import assert from 'node:assert/strict';
 import {
@@ -60,7 +60,7 @@ async function revokeOnPage({ browser, clientId }: CredentialScene): Promise<voi
   assert.equal(answer.location, `${page}?done=revoked`);
 }
 
-/** Asks for all again, and leaves out what was allowed before. */
+/** Requests all scopes again, and leaves out one that was allowed before. */
 async function keepLess({ bench, person, clientId }: CredentialScene): Promise<void> {
   const { server } = bench;
   const fields = {
@@ -103,7 +103,7 @@ async function deleteByOwner({ bench, clientId }: CredentialScene): Promise<void
 
 const OF_APPLICATIONS: readonly Kind[] = ['code', 'approvedDevice', 'access', 'refresh'];
 
-/** What is refused after each event; everything else goes on. */
+/** The credentials that are refused after each event; all others stay valid. */
 const events: [event: string, end: (scene: CredentialScene) => Promise<void>, ended: readonly Kind[]][] = [
   ['nothing', async () => {}, []],
   [

@@ -8,12 +8,12 @@ export interface DeviceView {
   readonly csrfToken: string;
   /** Where the form posts to, with `csrf_token` and `user_code`. */
   readonly action: string;
-  /** The field has this value at first, for example from `verification_uri_complete`. */
+  /** The initial value of the field, for example from `verification_uri_complete`. */
   readonly userCode: string;
   readonly mistake?: Mistake | undefined;
 }
 
-/** RFC 8628 §3.3: the page where a person types the code that a device shows. */
+/** Renders the form for the code that a device shows (RFC 8628 §3.3). */
 export function renderDevicePage(messages: Messages, view: DeviceView): Html {
   const t = messages.device;
   const content = html`<div class="card stack">
@@ -30,7 +30,7 @@ ${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomp
   return renderFocusPage(messages, { title: t.title, content, withPageScript: true });
 }
 
-/** The end of the way in the browser; the device goes on. */
+/** Renders the last page in the browser; the device continues on its own. */
 export function renderDeviceDonePage(messages: Messages, outcome: 'approved' | 'denied'): Html {
   const t = messages.device;
   const [title, lead] = outcome === 'approved' ? [t.approved, t.approvedLead] : [t.denied, t.deniedLead];

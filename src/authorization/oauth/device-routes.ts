@@ -1,4 +1,4 @@
-/** Serves the page `/device`: type the code, see who asks for what, decide (RFC 8628 §3.3). */
+/** Serves the page `/device`, where a person enters the code, sees what the device requests, and decides (RFC 8628 §3.3). */
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
@@ -79,12 +79,12 @@ function leadToSignIn(dependencies: DeviceDependencies, c: Context<HttpEnv>, use
   return dependencies.signIn.redirectToSignIn(c, formatCodePath(userCode));
 }
 
-/** The page with this code in its field. */
+/** Formats the path of the form with this code filled in. */
 function formatCodePath(userCode: string): string {
   return userCode === '' ? PATH : `${PATH}?${new URLSearchParams({ user_code: userCode }).toString()}`;
 }
 
-/** The form that asks for the code, with the refusal of the last one. */
+/** Shows the form for the code, with the refusal of the last one. */
 function showCodeForm(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
@@ -100,7 +100,7 @@ function showCodeForm(
   return respondPage(c, page, { status: mistake?.status, withScript: true });
 }
 
-/** 303 to the page of the code when `answer` throws what a person can mend. */
+/** If `answer` throws an error that the person can correct, redirects (303) to the form for the code. */
 async function catchRefusal(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
@@ -117,7 +117,7 @@ async function catchRefusal(
   }
 }
 
-/** The refusal that the page of the code shows; any other error is thrown again. */
+/** Returns the refusal that the form shows. Throws any other error again. */
 function toRefused(messages: Messages, error: unknown): RefusedForm {
   if (!isFailure(error)) throw error;
   const { field, retryAfterSeconds } = error.details;
@@ -144,11 +144,11 @@ async function readDecision(
 
 interface CodeEntry {
   readonly session: Session;
-  /** The person typed it like this. */
+  /** The code as the person typed it. */
   readonly userCode: string;
 }
 
-/** §5.1: a code is short, so guesses are limited by person and address. Leads to the page that asks. */
+/** Checks a typed code and redirects to the consent page. Codes are short, so guesses are limited by person and address (§5.1). */
 async function acceptCode(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
@@ -157,13 +157,13 @@ async function acceptCode(
   const device = await findTypedDevice(dependencies, { typed, subjects: [session.user.id, clientAddress(c)] });
   await requireApplication(dependencies, device);
   const scopes = listGrantable(readScopes(device.scope), session.user);
-  if (scopes.length === 0) throw new Failure('forbidden', 'The device asks for rights that you do not have');
+  if (scopes.length === 0) throw new Failure('forbidden', 'The device requests rights that you do not have');
   const content = { ...device, scope: formatScope(scopes) };
   const request = encryptRequest(dependencies, session, { kind: REQUEST_KIND, content });
   return c.redirect(`${PATH}?${new URLSearchParams({ request }).toString()}`, 303);
 }
 
-/** Each guess counts before it is checked, so that guesses sent at once all count; one that is right, or cannot be checked, is taken back. */
+/** Counts each guess before its check, so that guesses sent at once all count. A guess that is right or cannot be checked is taken back. */
 async function findTypedDevice(
   { limits, store, world }: DeviceDependencies,
   { typed, subjects }: { readonly typed: string; readonly subjects: readonly string[] },
@@ -184,7 +184,7 @@ async function findTypedDevice(
   return device;
 }
 
-/** The page that asks, which only the session that typed the code can open. */
+/** Shows the consent page, which only the session that typed the code can open. */
 async function showRequest(
   dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
@@ -211,7 +211,7 @@ async function showRequest(
 async function requireApplication(dependencies: DeviceDependencies, { clientId }: PendingDevice): Promise<Application> {
   const application = await findApplication(dependencies.store, clientId);
   if (application !== undefined && application.disabledAtMs === undefined) return application;
-  throw new Failure('invalid', 'The application that asks is not known any more');
+  throw new Failure('invalid', 'The application of this device no longer exists');
 }
 
 function refuseCode(): Failure {
@@ -221,7 +221,7 @@ function refuseCode(): Failure {
 interface Decision {
   readonly session: Session;
   readonly device: PendingDevice;
-  /** Nothing when the person refuses, or leaves nothing chosen. */
+  /** Empty if the person refuses or chooses nothing. */
   readonly allowedScopes: readonly Scope[];
 }
 
@@ -230,7 +230,7 @@ async function decide(dependencies: DeviceDependencies, c: Context<HttpEnv>, dec
   const isAllowed = decision.allowedScopes.length > 0;
   const answer = isAllowed ? approve : deny;
   const isDecidedNow = await answer(dependencies, decision, clientAddress(c));
-  // A second click posts the form twice: it leads to what the first one decided.
+  // A second click posts the form twice: the second one shows the decision of the first.
   const decided = isAllowed ? 'approved' : 'denied';
   const outcome = isDecidedNow ? decided : await findOwnDecision(dependencies, decision);
   if (outcome === undefined) throw refuseCode();

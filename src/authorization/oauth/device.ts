@@ -1,4 +1,4 @@
-/** Answers a device that asks for a pair of codes (RFC 8628 §3.1), and parses user codes. */
+/** Answers a device that requests its device code and user code (RFC 8628 §3.1), and parses user codes. */
 import { Failure } from '../../errors.ts';
 import { networkOf, prefix48Of } from '../../http/client-address.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
@@ -14,7 +14,7 @@ import { UNCACHED } from './token.ts';
 
 const LIFETIME_SECONDS = 900;
 const INTERVAL_SECONDS = 5;
-/** No vowels, so that no word comes out, and nothing that looks like something else (§6.1). 20^8 codes. */
+/** Consonants only, so that no code is a word, and no characters that look alike (RFC 8628 §6.1). 20^8 codes. */
 const USER_CODE_ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ';
 const USER_CODE_LENGTH = 8;
 const TRIES = 3;
@@ -27,7 +27,7 @@ export async function answerDeviceRequest(dependencies: ProtocolDependencies, ca
   const client = await authenticateClient(dependencies, { ...presented, clientId }, call.clientAddress);
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
   checkGrantAllowed(client.application, 'device_code');
-  // Every start leaves a row, and a public client needs no secret.
+  // Limited because every start adds a row, and a public client needs no secret.
   limitStarts(dependencies, clientId, call.clientAddress);
   const codes = await createCodes(dependencies, { clientId, scope: readScope(parameters.values.get('scope')) });
   const shown = formatUserCode(codes.userCode);
@@ -42,7 +42,7 @@ export async function answerDeviceRequest(dependencies: ProtocolDependencies, ca
   return replyJson(body, UNCACHED);
 }
 
-/** Counted for the /48 prefix too: one caller often has all its 65,536 networks. */
+/** Also counts for the /48 prefix, since one caller often has all of its 65,536 networks. */
 function limitStarts({ limits }: ProtocolDependencies, clientId: string, address: string): void {
   limits.checkAndCount('device_start', `${clientId}|${networkOf(address)}`);
   const prefix48 = prefix48Of(address);
@@ -89,12 +89,12 @@ function createUserCode({ world }: ProtocolDependencies): string {
   return code;
 }
 
-/** As the device shows it. */
+/** Formats the code as the device shows it. */
 export function formatUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
 
-/** Normalizes a user code that a person typed: case, spaces and dashes do not count. Undefined if it cannot be a code. */
+/** Normalizes a typed user code: ignores case, spaces and dashes. Undefined if it does not have the form of a code. */
 export function parseUserCode(typed: string): string | undefined {
   const code = typed.toUpperCase().replaceAll(/[^A-Z0-9]/g, '');
   const isCode =

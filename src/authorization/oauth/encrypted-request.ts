@@ -1,4 +1,4 @@
-/** Encrypts the authorization request for the consent form, or for the address of the device page, so that it cannot be changed. */
+/** Encrypts the request for the consent form, or for the URL of the device page, so that no one can change it. */
 import { Failure } from '../../errors.ts';
 import type { Session } from '../sign-in/sign-in-context.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
@@ -8,10 +8,10 @@ interface ShownRequest {
   readonly content: unknown;
 }
 
-/** A page may lie open for an hour. */
+/** A page can be open for an hour before its form is refused. */
 const PAGE_LIFETIME_MS = 3_600_000;
 
-/** Encrypts what the person was asked. Only this service can read it, and only this session can send it. */
+/** Encrypts the request that the person sees. Only this service can read the result, and only this session can send it back. */
 export function encryptRequest(
   { cipher, world }: ProtocolDependencies,
   session: Session,
@@ -31,7 +31,7 @@ export function decryptRequest<Content>(
     const { atMs, content } = JSON.parse(text) as ShownRequest;
     if (Math.abs(world.nowMs() - atMs) <= PAGE_LIFETIME_MS) return content as Content;
   } catch {
-    // Answered below, whatever was wrong with it.
+    // Refused below, whatever the error is.
   }
   throw new Failure(
     'forbidden',

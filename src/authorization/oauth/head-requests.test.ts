@@ -1,4 +1,4 @@
-/** HEAD is safe (RFC 9110 §9.2.1): previews of links and monitors send it. It does nothing that GET does once. */
+/** HEAD is safe (RFC 9110 §9.2.1): link previews and monitors send it. It must not use up what a GET does only once. */
 import assert from 'node:assert/strict';
 import { PKCE, prepareRequest } from '../../../test/support/authorization/authorization-requests.ts';
 import { authorize, decide, obtainCode, request } from '../../../test/support/authorization/authorization-server.ts';

@@ -36,7 +36,7 @@ async function replaceKeys({ server }: Bench): Promise<void> {
   await replaceSigningKeys(server, auditStatement(event, server.world.nowMs()));
 }
 
-/** The same token with other claims, whose signature holds no more. */
+/** The same token with other claims, which invalidates its signature. */
 function changeClaims(token: string, changes: Readonly<Record<string, string>>): string {
   const [head, body = '', signature] = token.split('.');
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>;

@@ -1,7 +1,7 @@
 /**
- * Answers token introspection (RFC 7662), and decides who may ask about which tokens. An application may ask about its own
- * tokens; one with the role "may introspect" (a resource server), and a personal token with the scope `admin`, about all.
- * Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
+ * Answers token introspection (RFC 7662), and decides who may introspect which tokens. An application may introspect its own
+ * tokens; a resource server (an application that "may introspect") and a personal token with the scope `admin`, all tokens. Any
+ * other token is answered with only `{"active":false}` (§2.2).
  */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
@@ -9,13 +9,13 @@ import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify } from '../tokens/require-scope.ts';
 import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
-import { createVerifyToken, listCountingScopes, recordTokenUse } from '../tokens/verify-token.ts';
+import { createVerifyToken, listEffectiveScopes, recordTokenUse } from '../tokens/verify-token.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { refuseClient } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
 import { UNCACHED } from './token.ts';
 
-/** The caller, and whether it may see all tokens or those of one client. */
+/** The caller, who may introspect all tokens or those of one client. */
 interface Asker {
   readonly clientId: string | undefined;
   readonly seesAll: boolean;
@@ -65,7 +65,7 @@ async function describeToken(
 function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): object {
   return {
     active: true,
-    scope: formatCounting(token.scope.split(' '), token.user?.isAdmin ?? false),
+    scope: formatEffective(token.scope.split(' '), token.user?.isAdmin ?? false),
     client_id: token.clientId,
     ...(token.user === undefined ? {} : { username: token.user.login }),
     ...(token.kind === 'access' ? { token_type: 'Bearer' } : {}),
@@ -76,12 +76,12 @@ function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): objec
   };
 }
 
-/** A resource server acts on this answer as the service acts on the token: it gets no scope that has stopped counting. */
-function formatCounting(scopes: readonly string[], isAdmin: boolean): string {
-  return listCountingScopes(scopes, isAdmin).join(' ');
+/** Formats only the effective scopes: a resource server trusts this answer as the service trusts the token. */
+function formatEffective(scopes: readonly string[], isAdmin: boolean): string {
+  return listEffectiveScopes(scopes, isAdmin).join(' ');
 }
 
-/** Counts as a use of the token: a resource server asks when it gets the token. */
+/** Also records a use of the token: a resource server introspects a token when it receives it. */
 async function describePersonal(
   dependencies: ProtocolDependencies,
   token: string,
@@ -92,7 +92,7 @@ async function describePersonal(
   recordTokenUse(dependencies, personal, nowMs);
   return {
     active: true,
-    scope: formatCounting(personal.scopes, personal.isAdmin),
+    scope: formatEffective(personal.scopes, personal.isAdmin),
     ...(personal.repositories === undefined ? {} : { repositories: personal.repositories }),
     username: personal.login,
     token_type: 'Bearer',

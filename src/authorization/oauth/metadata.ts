@@ -47,7 +47,7 @@ export function describeServer(issuer: string): object {
   };
 }
 
-/** RFC 9728: which authorization server the resource API trusts. */
+/** Names the authorization server that the resource API trusts (RFC 9728). */
 export function describeResource(baseUrl: string, issuer: string): object {
   return {
     resource: baseUrl,

@@ -1,6 +1,6 @@
 /**
- * Describes the protocol endpoints in the OpenAPI document. They read their parameters themselves: the specifications are
- * lenient where schemas are not.
+ * Describes the protocol endpoints in the OpenAPI document. The endpoints parse their parameters without these schemas, which
+ * are stricter than the specifications.
  */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
@@ -25,10 +25,9 @@ const introspectionSchema = z
   .object({
     active: z.boolean(),
     scope: z.string().optional().openapi({ description: 'The scopes that count now' }),
-    repositories: z
-      .array(z.string())
-      .optional()
-      .openapi({ description: 'OWNER/NAME: a personal token with this list reaches these repositories and no others' }),
+    repositories: z.array(z.string()).optional().openapi({
+      description: 'OWNER/NAME of the only repositories that the personal token reaches; absent without this limit',
+    }),
   })
   .loose()
   .openapi('Introspection');
@@ -82,14 +81,14 @@ const DOCUMENTS: readonly RouteDocument[] = [
     tags,
     request: form({ token: z.string(), token_type_hint: z.string().optional() }),
     responses: {
-      200: { description: 'It is revoked, or never was one', ...json(z.object({})) },
+      200: { description: 'The token is revoked, or was not valid', ...json(z.object({})) },
       ...refusals,
     },
   },
   {
     method: 'post',
     path: '/introspect',
-    summary: 'Ask what a token is (RFC 7662)',
+    summary: 'Introspect a token (RFC 7662)',
     tags,
     request: form({ token: z.string(), token_type_hint: z.string().optional() }),
     responses: { 200: { description: 'Its state', ...json(introspectionSchema) }, ...refusals },
@@ -115,7 +114,7 @@ const DOCUMENTS: readonly RouteDocument[] = [
   },
 ];
 
-/** Describes the routes of `/oauth`; each parameter may come in the query or in JSON too. */
+/** Describes the routes of `/oauth` with form parameters, which may also be sent in the query or in JSON. */
 export function describeProtocol({ openAPIRegistry }: OpenAPIHono<HttpEnv>): void {
   for (const document of DOCUMENTS) openAPIRegistry.registerPath(document);
 }
@@ -140,14 +139,14 @@ export function describeAuthorize(routes: OpenAPIHono<HttpEnv>): void {
   routes.openAPIRegistry.registerPath({
     method: 'get',
     path: '/',
-    summary: 'Ask the user for access; answers by redirect with code, state and iss',
+    summary: 'Ask the user for access, and redirect back with code, state and iss',
     tags,
     request: { query: authorizeQuery },
     responses: {
       200: { description: 'A page for the user' },
       302: { description: 'To redirect_uri, with code or error' },
       303: { description: 'To the sign-in page' },
-      400: { description: 'A page: the client or its redirect_uri is unknown, so that nothing is redirected' },
+      400: { description: 'A page, without a redirect: the client or its redirect_uri is unknown' },
     },
   });
 }

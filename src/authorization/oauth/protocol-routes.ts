@@ -1,4 +1,4 @@
-/** Mounts the endpoints that clients call (/oauth, /.well-known), open to scripts of any origin (CORS), since none reads a cookie. */
+/** Mounts the endpoints that clients call (/oauth, /.well-known) with CORS for every origin, since none of them reads a cookie. */
 import { type Endpoint, replyJson } from '../../http/endpoint.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import { createRoutes } from '../../http/routes.ts';

@@ -1,4 +1,4 @@
-/** The grace of a refresh that outlives the access tokens. */
+/** A grace of refreshes that is longer than the lifetime of access tokens. */
 import assert from 'node:assert/strict';
 import { callApi, refresh } from '../../../test/support/authorization/authorization-server.ts';
 import { type Case, checkConformance, prepareTokens } from '../../../test/support/authorization/conformance.ts';

@@ -1,4 +1,4 @@
-/** Answers token revocation (RFC 7009), in the same way for a revoked token, an unknown one, and one of another client. */
+/** Answers token revocation (RFC 7009); the answer is the same for a revoked or unknown token and for one of another client. */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
@@ -17,7 +17,7 @@ export async function answerRevocation(dependencies: ProtocolDependencies, call:
   const { application, isAuthenticated } = await authenticateClient(dependencies, { ...presented, clientId }, address);
   if (!application.isPublic && !isAuthenticated) throw refuseClient();
   const token = requireParameter(parameters.values, 'token');
-  // The token says itself what it is: `token_type_hint` is of no use here, and a wrong one does no harm (§2.1).
+  // The token's prefix gives its kind, so that `token_type_hint` is not needed, and a wrong one does no harm (§2.1).
   const kind = readKind(token);
   if (kind !== undefined) {
     const nowMs = dependencies.world.nowMs();
@@ -33,6 +33,6 @@ function readKind(token: string): 'access' | 'refresh' | undefined {
   if (isSecretOf('access', token)) return 'access';
   if (isSecretOf('refresh', token)) return 'refresh';
   if (isSecretOf('personal', token))
-    throw createOAuthFailure('unsupported_token_type', 'A personal token is revoked by its user');
+    throw createOAuthFailure('unsupported_token_type', 'An application cannot revoke a personal token; its user can');
   return undefined;
 }

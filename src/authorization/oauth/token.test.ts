@@ -1,4 +1,4 @@
-/** The token endpoint: RFC 6749 §3.2 and §5. Titles begin with the id of the case and say the rule. */
+/** The token endpoint: RFC 6749 §3.2 and §5. Titles begin with the id of the case, followed by the rule. */
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { without } from '../../../test/support/authorization/authorization-requests.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../../test/support/authorization/conformance.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
-/** The status for a body of this length, of which nothing is sent: who refuses it need not read it. */
+/** The status for a body of this length, of which nothing is sent: the service refuses it without reading it. */
 function announceBody(url: string, length: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': length };

@@ -1,4 +1,4 @@
-/** Serves `POST /oauth/token`: authenticates the client and finds the grant, each a file in grants/. */
+/** Serves `POST /oauth/token`: authenticates the client and runs the grant; each grant is a file in grants/. */
 import { type Failure, isFailure } from '../../errors.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import type { GrantType } from '../applications/application-store.ts';
@@ -14,7 +14,7 @@ import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
 
 interface ListedGrant {
-  /** Its name for applications and in the metrics. */
+  /** The name of the grant in applications and metrics. */
   readonly type: GrantType;
   readonly exchange: Grant;
 }
@@ -27,7 +27,7 @@ export const GRANTS: ReadonlyMap<string, ListedGrant> = new Map<string, ListedGr
   ['urn:ietf:params:oauth:grant-type:device_code', { type: 'device_code', exchange: exchangeDeviceCode }],
 ]);
 
-/** RFC 6749 §5.1: a stored copy of this answer would be a stored credential. */
+/** Headers that keep caches from storing credentials (RFC 6749 §5.1). */
 export const UNCACHED = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 
 export async function answerTokenRequest(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
@@ -47,7 +47,7 @@ function refuseGrantTypes(): Failure {
   return createOAuthFailure('unsupported_grant_type', `grant_type must be one of ${[...GRANTS.keys()].join(', ')}`);
 }
 
-/** A device that asks before its user has decided is not refused. */
+/** Errors that do not count as refusals: the device polled before its user has decided. */
 const UNDECIDED = ['authorization_pending', 'slow_down'];
 
 async function countGrant(countToken: CountToken, kind: TokenKind, answer: () => Promise<Reply>): Promise<Reply> {
@@ -84,7 +84,7 @@ async function runGrant(dependencies: ProtocolDependencies, grant: Grant, exchan
   try {
     return await grant(dependencies, exchange);
   } catch (error) {
-    // Counted afterwards: past the limit a right code or token is still taken, and a wrong one is answered 429.
+    // Counted after the check: over the limit, a right code or token is still accepted, and a wrong one is answered with 429.
     if (isFailure(error) && error.details.oauthError === 'invalid_grant')
       dependencies.limits.checkAndCount('grant', subject);
     throw error;

@@ -1,4 +1,4 @@
-/** A caller without credentials can make the database keep a bounded number of rows. */
+/** A caller without credentials can add only a bounded number of rows to the database. */
 import assert from 'node:assert/strict';
 import {
   type AuthorizationServer,
@@ -24,7 +24,7 @@ async function count(store: Store, counting: typeof countEventsSql): Promise<num
   return (await store.read(counting))[0]?.rows ?? 0;
 }
 
-/** Several at a time, as a flood comes. */
+/** Sends several at a time, as in a flood. */
 async function repeat(times: number, act: (index: number) => Promise<unknown>): Promise<void> {
   for (let start = 0; start < times; start += 20)
     await Promise.all(Array.from({ length: Math.min(20, times - start) }, (_, offset) => act(start + offset)));
@@ -77,7 +77,7 @@ forEachEngine('one network leaves at most a hundred refusals an hour, whatever i
   const before = await count(store, countEventsSql);
   await repeat(300, (index) => {
     const id = index % 2 === 0 ? clientId : `app_unknown${index}`;
-    // Each from a /64 of its own: the limit of wrong secrets counts these apart.
+    // Each from another /64, since the limit of wrong secrets counts by network.
     const headers = { ...basic(id, 'wrong'), 'x-forwarded-for': `2001:db8:1:${index.toString(16)}::1` };
     return postForm(`${server.url}/oauth/token`, { grant_type: 'client_credentials' }, headers);
   });

@@ -1,4 +1,4 @@
-/** Mails and links that an administrator has made. */
+/** Mails and links that an administrator creates. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { addVerifiedUser, readPasswordLink, useMailServer } from '../../../test/support/mail/mail-server.ts';
@@ -166,7 +166,7 @@ test('a link to the first password of a person who signs in with a provider is n
   assert.equal((await open(path)).status, 403);
 });
 
-/** Has an account at the provider, and no password. */
+/** Creates a person with an account at the provider and no password. */
 async function addProviderPerson(service: PageService) {
   const { store, world } = service;
   await addUser(service, 'root', true);

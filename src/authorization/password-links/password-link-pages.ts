@@ -1,4 +1,4 @@
-/** Renders the pages on which a person asks for a link and chooses a password. */
+/** Renders the pages on which a person requests a link and chooses a password. */
 import { html } from 'hono/html';
 import { renderCheck, renderCsrf, renderField, renderHidden, renderMistake } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';

@@ -1,6 +1,6 @@
 /**
- * Serves forgotten passwords and invitations, with the same answer whether an account exists or not. The store does the same
- * work too, so that the time of the answer tells nothing either.
+ * Serves the pages for forgotten passwords and invitations, with the same answer whether an account exists or not. A request for a
+ * link also takes the same work in the store, so that its time reveals nothing.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -75,7 +75,7 @@ function refuseForgot(
   return redirectRefused(context, c, { page: FORGOT, browser: context.issueFormToken(c), refused });
 }
 
-/** Sends the link. Without an account it makes a link for no account and a mail without a recipient, which the worker drops: the answer takes as long. */
+/** Sends the link. Without an account, stores a link for no account and a mail without a recipient, which the worker drops. */
 async function sendLink(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -106,7 +106,7 @@ const NO_PERSON = {
   language: null,
 };
 
-/** A person who signs in with a provider alone gets no password by mail: the provider decides who comes in. */
+/** A person without a password gets no link: for people who sign in only at a provider, the provider decides who may. */
 function mayGetMail({ email, isEmailVerified, disabledAtMs, passwordChangedAtMs }: User): boolean {
   return email !== null && isEmailVerified && disabledAtMs === null && passwordChangedAtMs !== null;
 }
@@ -127,14 +127,14 @@ async function choose(c: Context<HttpEnv>, context: SignInContext): Promise<Resp
   context.checkSignedOutForm(c, form);
   const token = readField(form, 'token');
   const link = await openPasswordLink(context, token);
-  // The page of the link says that it is worthless.
+  // The page of the link shows that it no longer works.
   const page = `${CHOOSE}?${new URLSearchParams({ token }).toString()}`;
   if (link === undefined) return c.redirect(page, 303);
   const deletesTokens = form.has('delete_tokens');
   const audits = auditChoice(c, context, { link, deletesTokens });
   try {
     const chosen = { token, link, password: readField(form, 'password'), deletesTokens, ...audits };
-    // Another password or address was set meanwhile, which made the link worthless.
+    // Another password or address was set meanwhile, which ended the link.
     if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
   } catch (error) {
     const refused = toRefusedPassword(readMessages(c), error);

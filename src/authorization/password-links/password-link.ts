@@ -1,9 +1,9 @@
 /**
  * Creates and checks links for invitations and password resets: when they expire, and what ends them sooner. A link is a
- * one-time token of one person and one credential generation: a new password, wherever it was set, makes all earlier links
- * invalid, so each works once. A link for an ordinary person ends when the person becomes an administrator: who made it, or read
- * it on its way, may have fewer rights than the account has now. A mailed link ends when its address is no longer the verified one
- * of the account: the former address may have been mistyped, and be that of a stranger.
+ * one-time token of one person and one credential generation: any new password makes all earlier links invalid, so each works
+ * once. A link for an ordinary person ends when the person becomes an administrator: its creator, or someone who intercepted it,
+ * may have fewer rights than the account has now. A mailed link ends when its address is no longer the verified one of the
+ * account: the former address may have been mistyped and belong to a stranger.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { Mailer } from '../../mail/mailer.ts';
@@ -44,17 +44,17 @@ export const LINK_LIFETIMES_MS: Readonly<Record<LinkPurpose, number>> = {
 interface LinkContent {
   readonly userId: string;
   readonly credentialGeneration: number;
-  /** Whether the person administered the service then; absent in links from before this was kept. */
+  /** Whether the person was an administrator then; absent in links of earlier releases. */
   readonly isAdmin?: boolean;
   readonly purpose: LinkPurpose;
-  /** The key of the address that the link was mailed to; null for a link that was shown, absent in links from before this was kept. */
+  /** The key of the address that the link was mailed to; null for a link that was shown; absent in links of earlier releases. */
   readonly mailedTo?: string | null;
 }
 
 export interface PasswordLink {
   readonly url: string;
   readonly expiresAtMs: number;
-  /** Makes the link work; it commits with what is recorded about it. */
+  /** Stores the link; execute it in one transaction with its audit event. */
   readonly statement: BoundStatement;
 }
 
@@ -80,7 +80,7 @@ export function createPasswordLink(
   return { url: `${baseUrl}/password?token=${token}`, expiresAtMs: world.nowMs() + lifetimeMs, statement };
 }
 
-/** Mails the link. `to`: an empty address makes a mail that is never sent. */
+/** Queues the mail with the link. With an empty address in `to`, the mail is never sent. */
 export function mailLinkStatement(mailer: Mailer, { link, to, purpose, service }: MailedLink): BoundStatement {
   const mail = writeMail(to.language, purpose, { name: to.name, login: to.login, url: link.url, service });
   return mailer.queueStatement({ ...mail, to: to.email }, LINK_LIFETIMES_MS[purpose]);
@@ -90,7 +90,7 @@ export interface MailedLink {
   readonly link: PasswordLink;
   readonly to: Pick<User, 'name' | 'login' | 'language'> & { readonly email: string };
   readonly purpose: LinkPurpose;
-  /** The address of the service, as the footer names it. */
+  /** The URL of the service, as the mail names it. */
   readonly service: string;
 }
 
@@ -102,8 +102,8 @@ export interface OpenedLink {
 }
 
 /**
- * Undefined for a link that was used, has expired or is unknown, and while its person is disabled, or has more rights or another
- * address than then.
+ * Returns undefined if the link was used, has expired or is unknown, or if its person is disabled, has become an administrator or
+ * no longer has the verified address that the link was mailed to.
  */
 export async function openPasswordLink(dependencies: LinkDependencies, token: string): Promise<OpenedLink | undefined> {
   const content = await findOneTimeToken<LinkContent>(dependencies, 'password-link', token);
@@ -121,13 +121,13 @@ export interface ChosenPassword {
   readonly link: OpenedLink;
   readonly password: string;
   readonly deletesTokens: boolean;
-  /** Recorded with it. */
+  /** Recorded with the new password. */
   readonly audit: BoundStatement;
   /** Recorded if personal tokens are deleted. */
   readonly tokensAudit: BoundStatement;
 }
 
-/** Ends what every new password ends. False when the link became worthless meanwhile. Throws `invalid` for a weak one. */
+/** Sets the password. Returns false if the link became invalid meanwhile. Throws `invalid` for a password that is not allowed. */
 export async function choosePassword(dependencies: LinkDependencies, chosen: ChosenPassword): Promise<boolean> {
   const { store, world, mailer } = dependencies;
   const { user } = chosen.link;
@@ -154,7 +154,7 @@ export async function choosePassword(dependencies: LinkDependencies, chosen: Cho
   return isChanged;
 }
 
-/** The owner learns of a new password, which another person may have chosen. */
+/** Tells the owner by mail about the new password, which another person may have chosen. */
 function listConfirmStatements(
   { baseUrl }: LinkDependencies,
   mailer: Mailer | undefined,

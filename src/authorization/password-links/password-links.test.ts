@@ -102,7 +102,7 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
 
     const root = await openAs(service, 'root');
     const path = '/admin/users/ada/make-admin';
-    assert.match((await root.get(path)).body, /may have set a way into this account/);
+    assert.match((await root.get(path)).body, /may have set a way to sign in to this account/);
     assert.equal((await root.submit(path, path, {})).location, '/admin/users/ada?done=ended-access');
     assert.match((await root.get('/admin/users/ada?done=ended-access')).body, /make a link for a new password/);
 

@@ -101,13 +101,13 @@ test('a search that stops before it found a page of events says that older ones 
   const events = Array.from({ length: MAX_READ }, (_, at) => auditStatement({ kind: 'hook_changed' }, newerMs + at));
   for (let at = 0; at < events.length; at += 500) await service.store.writeAll(events.slice(at, at + 500));
   const cut = (await client.get('/admin/activity?kind=sign_in')).body;
-  assert.match(cut, /No event fits among the 10,000 that were searched\. Older ones were not searched yet\./);
+  assert.match(cut, /No event matches among the 10,000 that were searched\. Older ones were not searched yet\./);
   const [, next = '', label] = /<a class="button plain" href="([^"]+before=[^"]+)">([^<]+)</.exec(cut) ?? [];
   assert.equal(label, 'Search older ones');
   const found = (await client.get(next.replaceAll('&amp;', '&'))).body;
   assert.equal(found.split('<li class="item">').length - 1, 1);
   assert.doesNotMatch(found, /before=/);
-  assert.match((await client.get('/admin/activity?kind=user_disabled&user=root')).body, />No event fits\.</);
+  assert.match((await client.get('/admin/activity?kind=user_disabled&user=root')).body, />No event matches\.</);
 });
 
 test('a repository with the longest path is found by its full name', async (t) => {

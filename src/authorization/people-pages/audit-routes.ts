@@ -27,7 +27,7 @@ export function addAuditRoutes({ context, page }: AccountPages): void {
     const { c } = request;
     const messages = readMessages(c);
     const filter = readFilter(messages, c);
-    // The page says what is wrong with the filter; a file that has begun could not.
+    // Checks the filter first: a page can show the mistake, but a download that has begun cannot.
     const { mistake } = await findPage(messages, context.store, { filter, before: undefined });
     if (mistake !== undefined) return c.redirect(AUDIT + formatAuditFilter(filter), 303);
     const search = parseSearch(messages, filter, { limit: EXPORT_PAGE_SIZE });
@@ -69,7 +69,7 @@ function readFilter({ format }: Messages, c: Context<HttpEnv>): AuditFilter {
   };
 }
 
-/** Throws `invalid` for a kind or a time that cannot be. A time without a zone is in that of the reader, as the page shows times. */
+/** Throws a `ZodError` for an invalid kind or time. A time without a zone is in that of the reader, as the page shows times. */
 function parseSearch(
   messages: Messages,
   filter: AuditFilter,
@@ -124,7 +124,7 @@ async function findPage(
 }
 
 function explain(messages: Messages, error: unknown): Mistake {
-  // An address that a person has typed: a login that no person has, or what the schema refuses.
+  // The filter in the URL may be typed by hand: an unknown login, or values that the schema refuses.
   if (isFailure(error) && error.code === 'not_found') return { message: messages.explain(toSentence(error.message)) };
   if (error instanceof z.ZodError)
     return { message: messages.activity.wrongFilter, field: String(error.issues[0]?.path[0]) };

@@ -26,7 +26,7 @@ export interface AuditFilter {
   readonly hook: string;
   readonly since: string;
   readonly until: string;
-  /** The zone of the two times; empty without them. */
+  /** The time zone of `since` and `until`; empty without them. */
   readonly zone: string;
 }
 
@@ -34,14 +34,14 @@ export interface AuditView {
   readonly events: readonly RecordedEvent[];
   readonly names: EventNames;
   readonly filter: AuditFilter;
-  /** The address of the next page. */
+  /** The URL of the next page. */
   readonly next: string | undefined;
-  /** The search stopped before it found a page of events: the next page may have some. */
+  /** The search stopped before the page was full: the next page may have more events. */
   readonly isCut: boolean;
   readonly mistake: Mistake | undefined;
 }
 
-/** The filter as a query, to stay in every address that goes on from it. */
+/** Formats the filter as a query string for the links of the page. */
 export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<string, string>> = {}): string {
   const given = Object.entries({ ...filter, ...more }).filter(([, value]) => value !== '');
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;

@@ -32,7 +32,7 @@ test('each change asks first, and is in the audit log', async (t) => {
     ['reset-second-step', /Turn off the second step of ada\?/, 'totp_disabled'],
     ['verify-email', /<strong>ada@example\.org<\/strong>/, 'user_changed'],
     ['make-admin', /Let ada administer the service\?/, 'administrator_added'],
-    ['unmake-admin', /Take the rights of an administrator from ada\?/, 'administrator_removed'],
+    ['unmake-admin', /Remove the administrator role from ada\?/, 'administrator_removed'],
     ['disable', /Disable ada\?/, 'user_disabled'],
     ['enable', /Enable ada\?/, 'user_enabled'],
   ];
@@ -201,7 +201,7 @@ test('search and filters stay in the address of the next page and of the export'
   assert.deepEqual([count(first.body), count(second.body)], [50, 10]);
   assert.match(second.body, /name="q"[^>]* value="DEV"/);
   assert.match(second.body, /<option value="invited" selected>/);
-  assert.match((await client.get(`${PEOPLE}?q=%25`)).body, /No person fits/);
+  assert.match((await client.get(`${PEOPLE}?q=%25`)).body, /No person matches/);
 
   const csv = await client.get(`${EXPORT}?q=dev&format=csv`);
   const lines = csv.body.trimEnd().split('\r\n');

@@ -76,7 +76,7 @@ async function* readAll(store: AccountPages['context']['store'], filter: PeopleF
   }
 }
 
-/** Goes on where a search ends before a page is full: an empty page that is not the last would look like the last. */
+/** Repeats a search that ends before the page is full: otherwise an empty page in the middle would look like the last one. */
 async function readPage(store: AccountPages['context']['store'], filter: PeopleFilter, after: string) {
   const people: UserState[] = [];
   let next: string | null = after;

@@ -18,21 +18,21 @@ import type { PersonState, UserState } from '../administration/people-store.ts';
 import type { Messages } from '../messages/messages.ts';
 
 export const PEOPLE = '/admin/users';
-/** Not below PEOPLE, where each login is a page. */
+/** Not under `PEOPLE`, where each login is a path. */
 export const PEOPLE_EXPORT = '/admin/users-export';
 
 export interface NewPersonValues {
   readonly login: string;
   readonly name: string;
   readonly email: string;
-  /** How the person gets in for the first time. */
+  /** How the person signs in for the first time. */
   readonly way: 'mail' | 'show' | 'password';
 }
 
 export interface PeopleView {
   readonly people: readonly UserState[];
   readonly filter: PeopleFilter;
-  /** The address of the next page. */
+  /** The URL of the next page. */
   readonly next: string | undefined;
   readonly csrfToken: string;
   readonly values: NewPersonValues;
@@ -46,7 +46,7 @@ export interface PeopleFilter {
   readonly state: PersonState | undefined;
 }
 
-/** The filter as a query, to stay in every address that goes on from it. */
+/** Formats the filter as a query string for the links of the page. */
 export function formatFilter({ q, state }: PeopleFilter, more: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams({ ...(q === '' ? {} : { q }), ...(state === undefined ? {} : { state }), ...more });
   return query.size === 0 ? '' : `?${query.toString()}`;

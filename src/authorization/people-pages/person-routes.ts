@@ -1,6 +1,6 @@
 /**
- * Serves the page of one person for administrators, who may disable, reset and change them. Each change asks first; those that
- * give a way in need a recent sign-in.
+ * Serves the page of one person, where administrators disable, reset and change the account. Each change asks for confirmation;
+ * those that give a way to sign in need a recent sign-in.
  */
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
@@ -57,7 +57,7 @@ export function addPersonRoutes({ context, page, form }: AccountPages): void {
     const seenEmail = readField(submission.form, 'email');
     if (isMade(asked, { user, hasTotp: await hasTotp(context.store, user.id), seenEmail }))
       return submission.c.redirect(`${pathOfPerson(user.login)}?done=${asked}`, 303);
-    // An address that was set meanwhile may need no verification. The change then says that it is another one.
+    // Another address was verified meanwhile: the change then fails with the message that the account has another one.
     const isOutdated = asked === 'verify-email' && user.isEmailVerified;
     const change = isOutdated ? asked : await readChange(context, submission, user);
     const again = askForRecent(context, submission, { user, change });

@@ -10,7 +10,7 @@ import { PEOPLE, pathOfPerson } from './people-view.ts';
 
 export type ChangeName = keyof Messages['changes'];
 
-/** Lists what this administrator may do with this account now. */
+/** Lists the changes that this administrator can make to this account now. */
 export function listChanges(
   user: User,
   { administrator, hasTotp }: { readonly administrator: Pick<User, 'id'>; readonly hasTotp: boolean },
@@ -26,7 +26,7 @@ export function listChanges(
   ];
 }
 
-/** Whether the account is as the change would leave it, as after a second click. `seenEmail` is the address that the form showed. */
+/** Whether the change was made already, for example by a second click. `seenEmail` is the address that the form showed. */
 export function isMade(
   change: string | undefined,
   { user, hasTotp, seenEmail }: { readonly user: User; readonly hasTotp: boolean; readonly seenEmail: string },
@@ -48,7 +48,7 @@ export interface PersonView {
   readonly passkeys: number;
   readonly changes: readonly ChangeName[];
   readonly done: string | undefined;
-  /** Shown on the page that made it, and never again. */
+  /** A new link, shown this once. */
   readonly link: string | undefined;
   readonly isLinkSpent: boolean;
 }
@@ -97,7 +97,7 @@ export interface ChangeView {
 export function renderChange(messages: Messages, { user, change, canMail, mistake, csrfToken }: ChangeView): Html {
   const t = messages.changes[change];
   const path = pathOfPerson(user.login);
-  // The form has no field for the address.
+  // The form has no field for the address, so the message names it by its label.
   const shown = mistake && { message: nameByLabel(mistake.message, { email: messages.person.email }) };
   return html`<p class="small"><a href="${path}">${user.login}</a></p><h1>${t.title(user.login)}</h1>${renderMistake(messages, shown, {})}
 <section class="card stack"><p>${t.lead}</p>${change === 'make-admin' && user.hasDelegatedAccess ? html`<p>${messages.person.endsAccess}</p>` : ''}${change === 'verify-email' ? html`<p><strong>${user.email}</strong></p>` : ''}

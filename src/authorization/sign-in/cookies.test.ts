@@ -1,4 +1,4 @@
-/** Cookies and forms of pages carry values that keep other sites from acting for a browser. */
+/** Cookies and form tokens keep other sites from acting for a browser (CSRF). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFormClient, readHidden } from '../../../test/support/network/form-client.ts';
@@ -81,7 +81,7 @@ test('a form from another site sets no cookie, so that the forms that are open s
   await addUser(service, 'ada');
   const client = createFormClient(service.url);
   const hidden = readHidden((await client.get('/sign-in')).body, '/sign-in');
-  // As a browser sends it: without the cookies, which are SameSite=Lax.
+  // As a browser sends a cross-site form: without the cookies, which are SameSite=Lax.
   const foreign = createFormClient(service.url);
   for (const path of ['/sign-in', '/language', '/setup']) {
     const answer = await foreign.post(path, { language: 'zh-CN' }, { origin: 'https://evil.example' });

@@ -1,7 +1,7 @@
 /**
- * Reads and sets the cookies of the pages, and checks the tokens of their forms (CSRF). Over https their names carry the
- * `__Host-` prefix, so that no sibling host and no plain connection can plant one; a service on plain http (loopback, a lab)
- * cannot have it, since the prefix demands `Secure`, and uses the bare names.
+ * Reads and sets the cookies of the pages, and checks the tokens of their forms (CSRF). Over https the names have the `__Host-`
+ * prefix, so that no sibling host and no plain connection can set one. A service on plain http (loopback, a lab) uses the names
+ * without it, since the prefix requires `Secure`.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
@@ -11,15 +11,15 @@ import type { HttpEnv } from '../../http/context.ts';
 import { isSameText } from '../accounts/secret-text.ts';
 
 /**
- * `form`: binds forms to this browser before sign-in. `step`: a sign-in that waits for its second step. `upstream`: one that
- * waits for another provider. `again`: a person was sent to sign in again (prompt-login-mark.ts). `device`: the person has
- * signed in in this browser before (known-device.ts); no device of RFC 8628.
+ * `form`: binds forms to this browser before the sign-in. `step`: a sign-in that waits for its second step. `upstream`: a sign-in
+ * that waits for the provider. `again`: a person was sent to sign in again (prompt-login-mark.ts). `device`: people have signed in
+ * in this browser before (known-device.ts); not a device of RFC 8628.
  */
 export type CookieName = 'session' | 'form' | 'step' | 'upstream' | 'device' | 'again';
 
 export interface Cookies {
   read(c: Context<HttpEnv>, name: CookieName): string | undefined;
-  /** `maxAgeSeconds` absent: it ends with the browser. */
+  /** Without `maxAgeSeconds`, the cookie ends when the browser closes. */
   write(c: Context<HttpEnv>, name: CookieName, cookie: { value: string; maxAgeSeconds?: number }): void;
   drop(c: Context<HttpEnv>, name: CookieName): void;
 }
@@ -39,7 +39,7 @@ export function createCookies(baseUrl: string): Cookies {
   };
 }
 
-/** The token that a form must bring back, made from a cookie that other sites cannot read. */
+/** The token that a form must send back, derived from a cookie that other sites cannot read. */
 export function formToken(cookieValue: string): string {
   return createHash('sha256').update(`trivet form ${cookieValue}`).digest('base64url');
 }

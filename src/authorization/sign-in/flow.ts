@@ -1,16 +1,16 @@
 /**
  * Carries the path to open after a sign-in from page to page, in a hidden field (`return_to`). Another field (`to_client`) permits
- * redirects to a client after the form (see `form-action`). It is encrypted with the path as associated data, so only this
- * service can make it.
+ * redirects to a client after the form (`form-action` of the Content-Security-Policy). It is encrypted with the path as associated
+ * data, so only this service can make it.
  */
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { parseReturnTo } from './return-to.ts';
 
 export interface Flow {
   readonly returnTo: string;
-  /** The redirects after the form can end at a client. */
+  /** Whether the redirects after the form may end at a client. */
   readonly leadsToClient: boolean;
-  /** Why the page behind refuses a session that is there already. */
+  /** Why the page to return to refuses the present session. */
   readonly again: Again | undefined;
   /** The hidden fields with which the next page continues the flow. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
@@ -22,12 +22,12 @@ const CLIENT = 'client';
 const NOT = 'not-';
 
 /**
- * Why the page behind refuses a session that is there already, as a hidden field. `yes`: the person has to sign in again. `same`: so they
- * have, and the application expects no other person. `not-` and the id of a person: the application expects another one.
+ * Why the page to return to refuses the present session, as a hidden field. `yes`: the person has to sign in again. `same`: the
+ * person has to sign in again, and the application expects no one else. `not-` and the id of a person: it expects someone else.
  */
 export type Again = 'yes' | 'same' | `${typeof NOT}${string}`;
 
-/** The parameter `done` of the sign-in page: a form was sent after the end of its session, and not accepted. */
+/** The value of `done` that makes the sign-in page say that a form was not accepted because its session had ended. */
 export const SESSION_ENDED = 'session_ended';
 
 export interface FlowOptions {
@@ -35,7 +35,7 @@ export interface FlowOptions {
   readonly again?: Again | undefined;
 }
 
-/** A path that cannot be returned to, such as one that is too long, is replaced by the first page. */
+/** Creates a flow to this path, or to the first page if the path cannot be returned to, for example because it is too long. */
 export function createFlow(
   cipher: SecretCipher,
   path: string,
@@ -62,7 +62,7 @@ function parseAgain(text: string | null): Again | undefined {
   return text !== null && /^not-[\w-]{1,64}$/.test(text) ? (text as Again) : undefined;
 }
 
-/** What the sign-in page says to a person who is signed in; undefined if the session may be enough. */
+/** Returns why the sign-in page asks a signed-in person to sign in; undefined if the session may be enough. */
 export function explainRefusal({ again }: Pick<Flow, 'again'>, userId: string): 'yes' | 'same' | 'another' | undefined {
   if (again === undefined || again === 'yes' || again === 'same') return again;
   return again === refusePerson(userId) ? 'another' : undefined;
@@ -84,13 +84,13 @@ function toFlow(
   };
 }
 
-/** The client whose authorization request the sign-in leads back to. */
+/** Finds the client whose authorization request the sign-in returns to. */
 export function findAskingClientId({ returnTo }: Pick<Flow, 'returnTo'>): string | undefined {
   if (!returnTo.startsWith(AUTHORIZATION)) return undefined;
   return new URLSearchParams(returnTo.slice(AUTHORIZATION.length)).get('client_id') ?? undefined;
 }
 
-/** The flow as a query; `''` when it leads home. */
+/** Formats the flow as a query string; `''` if it leads to the first page. */
 export function formatFlow(
   flow: Pick<Flow, 'hidden'>,
   more: Readonly<Record<string, string | undefined>> = {},

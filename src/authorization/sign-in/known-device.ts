@@ -1,7 +1,7 @@
 /**
- * Recognises browsers in which people signed in before, so that a stranger's guesses do not lock the owner out. The cookie is encrypted,
- * names the accounts, and signs no one in: a browser with it still needs the password, and only does not wait for the failures
- * of strangers (sign-in-throttle.ts).
+ * Recognizes browsers in which people signed in before, so that a stranger's guesses do not lock the owner out. The encrypted
+ * cookie names the accounts, but signs no one in: a browser with it still needs the password, and only does not wait for the
+ * failures of strangers (sign-in-throttle.ts).
  */
 import type { Context } from 'hono';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
@@ -12,7 +12,7 @@ import type { Cookies } from './cookies.ts';
 
 interface KnownDevice {
   readonly id: string;
-  /** Keys of the logins, the latest first. */
+  /** Login keys, most recent first; at most `MAX_LOGINS`. */
   readonly logins: readonly string[];
   readonly keptAtMs: number;
 }
@@ -24,11 +24,11 @@ interface DeviceDependencies {
 }
 
 const ASSOCIATED_DATA = 'known device';
-/** Browsers keep no cookie longer. */
+/** 400 days, the longest lifetime of a cookie in browsers. */
 const LIFETIME_SECONDS = 400 * 86_400;
 const MAX_LOGINS = 5;
 
-/** The id of this browser when this account signed in here before. */
+/** Returns the id of this browser if this account has signed in here before. */
 export function findDeviceId(dependencies: DeviceDependencies, c: Context<HttpEnv>, login: string): string | undefined {
   const device = readDevice(dependencies, c);
   return device?.logins.includes(loginKey(login)) ? device.id : undefined;

@@ -1,4 +1,4 @@
-/** A promotion that ends all ways into an account, and commits while a sign-in with one of them is under way. */
+/** A promotion that ends all ways to sign in to an account, and commits while a sign-in with one of them is in progress. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createSoftwarePasskey } from '../../../test/support/authorization/software-passkey.ts';
@@ -46,7 +46,7 @@ function promoteAfter(name: RegExp) {
   };
 }
 
-/** An account into which a token without all rights may have set a way. */
+/** An account in which a token without all rights may have set a way to sign in. */
 async function addMarkedPerson(service: PageService) {
   const { id: userId } = await addUser(service, 'ada');
   const helper = { userId: '1'.repeat(24), login: 'helper', isAdmin: false };

@@ -12,7 +12,7 @@ import { refuseSignIn } from './password-routes.ts';
 import { clientAddress } from './read-client-address.ts';
 import { type SignInContext, toRefusedWait } from './sign-in-context.ts';
 
-/** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */
+/** The script of the page fetches a challenge here and posts the answer as a form. */
 export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.post('/sign-in/passkey/options', (c) => offerChallenge(c, context));
   routes.post('/sign-in/passkey', (c) => signInWithPasskey(c, context));
@@ -20,7 +20,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
 
 async function offerChallenge(c: Context<HttpEnv>, context: SignInContext): Promise<Response> {
   context.checkSignedOutForm(c, await readForm(c));
-  // Each challenge is a row: a client that asks for many has to wait.
+  // Each challenge adds a row, so a client that requests many has to wait.
   const subjects = challengeSubjects('passkey', clientAddress(c));
   await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
   c.header('Cache-Control', 'no-store');

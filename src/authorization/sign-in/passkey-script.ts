@@ -1,5 +1,5 @@
-/** Names the script that speaks with the browser's passkeys. */
+/** Loads the browser script for passkeys. */
 import { loadAsset } from '../../pages/assets.ts';
 
-/** Speaks with the browser's passkeys; a page that has it works without. */
+/** Calls the browser's WebAuthn API. The rest of a page works without this script. */
 export const passkeyScript = loadAsset(new URL('passkey.js', import.meta.url));

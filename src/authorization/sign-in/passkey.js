@@ -1,5 +1,5 @@
-// Passkeys: the one thing that needs a script. A form that carries `data-passkey` is shown when the browser can do it;
-// on submit the browser's answer is put into the form's fields and the form is sent as any other.
+// Passkeys are the only feature that needs a script. A form with `data-passkey` is shown if the browser supports passkeys; on
+// submit, the script puts the browser's answer into the form's fields and sends the form like any other.
 const encode = (buffer) =>
   btoa(String.fromCharCode(...new Uint8Array(buffer)))
     .replaceAll('+', '-')
@@ -12,7 +12,7 @@ const decodeIds = (list = []) => list.map((item) => ({ ...item, id: decode(item.
 async function fetchOptions(form) {
   const body = new URLSearchParams({ csrf_token: form.elements.csrf_token.value });
   const response = await fetch(form.dataset.options, { method: 'POST', body });
-  // The form is too old, the session has ended, or it was too often: the page behind the redirect says which.
+  // The form is too old, the session has ended, or there were too many requests: the page of the redirect shows which.
   if (response.redirected) {
     location.assign(response.url);
     return undefined;
@@ -67,7 +67,7 @@ const ceremonies = {
 let isAsking = false;
 
 async function submit(form) {
-  // A second request would end the one that the browser is asking about, or the page that is on its way.
+  // A second request would abort the browser's passkey dialog, or the navigation in progress.
   if (isAsking) return;
   isAsking = true;
   for (const note of form.querySelectorAll('[role="alert"]')) note.hidden = true;
@@ -85,12 +85,12 @@ async function submit(form) {
   }
 }
 
-// The page comes back from the memory of the browser as it was left.
+// A page from the back/forward cache still has its old state.
 addEventListener('pageshow', (event) => {
   if (event.persisted) isAsking = false;
 });
 
-// Browsers know no passkeys of an IP address, whatever name the service has.
+// Browsers support no passkeys for an IP address, even if the service also has a host name.
 const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
 if (window.PublicKeyCredential && !isAddress) {
   for (const form of document.querySelectorAll('form[data-passkey]')) {

@@ -1,6 +1,6 @@
 /**
- * Checks the ceremonies of passkeys: registration and sign-in, each challenge once (WebAuthn Level 3). The challenge is in a
- * one-time token, so an answer is valid only for its own ceremony.
+ * Runs the ceremonies of passkeys, registration and sign-in, and accepts each challenge once (WebAuthn Level 3). The challenge is
+ * in a one-time token, so an answer is valid only for its own ceremony.
  */
 import type {
   AuthenticationResponseJSON,
@@ -23,22 +23,22 @@ import {
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { SignInContext } from './sign-in-context.ts';
 
-/** COSE: EdDSA, ES256, RS256. What every authenticator can do one of; newer ones are experimental in Node. */
+/** COSE algorithms EdDSA, ES256, RS256: every authenticator supports one of them; newer ones are experimental in Node. */
 const ALGORITHMS = [-8, -7, -257];
 const CHALLENGE_MS = 5 * 60_000;
 
 type Transports = NonNullable<GenerateRegistrationOptionsOpts['excludeCredentials']>;
 
-/** Loaded with the first passkey: its parsers of certificates would take a tenth of every start. */
+/** Loaded at the first ceremony, since its certificate parsers would take a tenth of the time of every start. */
 const loadCeremonies = () => import('@simplewebauthn/server');
 
 export interface Ceremony<Options> {
-  /** The one-time token of the challenge; it comes back with the answer. */
+  /** The one-time token of the challenge, which the browser sends back with the answer. */
   readonly challengeToken: string;
   readonly options: Options;
 }
 
-/** Returns what the script of the page reads. The token is called `ticket` in forms, for pages that a former release served. */
+/** Returns the JSON for passkey.js. It calls the token `ticket`, as pages of an earlier release do. */
 export function toCeremonyJson<Options>({ challengeToken, options }: Ceremony<Options>) {
   return { ticket: challengeToken, options };
 }
@@ -55,14 +55,14 @@ function relyingParty(baseUrl: string) {
   return { rpID: url.hostname, origin: url.origin };
 }
 
-/** Browsers know passkeys for a host name alone, not for an IP address, and only over https or at `localhost`. */
+/** Browsers support passkeys only for a host name, not for an IP address, and only over https or at `localhost`. */
 export function canUsePasskeys(baseUrl: string): boolean {
   const { hostname, protocol } = new URL(baseUrl);
   const isAddress = /^[\d.]+$/.test(hostname) || hostname.startsWith('[');
   return !isAddress && (protocol === 'https:' || hostname === 'localhost');
 }
 
-/** Throws `conflict` when the person has as many ways in as a person may have. */
+/** Throws `conflict` if the person has as many passkeys and linked accounts as allowed. */
 export async function beginRegistration(context: SignInContext, user: User) {
   await checkPlaceForWayIn(context.store, user.id);
   const { rpID } = relyingParty(context.baseUrl);
@@ -88,7 +88,7 @@ export async function beginRegistration(context: SignInContext, user: User) {
 
 export const MAX_PASSKEY_NAME_LENGTH = 60;
 
-/** Throws `invalid` unless a passkey may be called this. */
+/** Throws `invalid` for a name that is too long or not readable. */
 export function checkPasskeyName(name: string): void {
   if (name.length > MAX_PASSKEY_NAME_LENGTH)
     throw new Failure(
@@ -102,12 +102,12 @@ export function checkPasskeyName(name: string): void {
 export interface NewPasskey {
   readonly user: User;
   readonly name: string;
-  /** The address of the person. */
+  /** The IP address of the browser. */
   readonly address: string;
   readonly answer: CeremonyAnswer;
 }
 
-/** Throws `invalid` for the answer to another challenge or of another origin, and `conflict` when the person has too many passkeys. */
+/** Throws `invalid` for the answer to another challenge or of another origin, and `conflict` as `beginRegistration` does. */
 export async function finishRegistration(
   context: SignInContext,
   { user, name, address, answer }: NewPasskey,
@@ -143,7 +143,7 @@ export async function finishRegistration(
   if (outcome === 'refused') throw refuse();
 }
 
-/** What the browser names is a hint, and anything may stand there. */
+/** Keeps only known transports: the browser's list is an unchecked hint. */
 function readTransports(given: unknown): string[] {
   const names: readonly unknown[] = Array.isArray(given) ? given : [];
   return names.filter((name) => typeof name === 'string' && /^[a-z-]{1,20}$/.test(name)) as string[];
@@ -151,7 +151,7 @@ function readTransports(given: unknown): string[] {
 
 export async function beginSignIn(context: SignInContext) {
   const { rpID } = relyingParty(context.baseUrl);
-  // No list of credentials: the browser offers its own, and the answer does not reveal who has a passkey here.
+  // No list of credentials: the browser offers those that it has, and the response does not reveal who has a passkey here.
   const { generateAuthenticationOptions } = await loadCeremonies();
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
   const content = { challenge: options.challenge };
@@ -159,7 +159,7 @@ export async function beginSignIn(context: SignInContext) {
   return { challengeToken, options } satisfies Ceremony<typeof options>;
 }
 
-/** The person who answered, or undefined. A verified passkey counts as both steps: possession, and a biometric or PIN. */
+/** Returns the person, or undefined. A passkey with user verification counts as both steps: possession, and a biometric or PIN. */
 export async function finishSignIn(context: SignInContext, answer: CeremonyAnswer): Promise<User | undefined> {
   const asked = await redeemOneTimeToken<{ challenge: string }>(context, 'passkey-sign-in', answer.challengeToken);
   const response = parseCredential<AuthenticationResponseJSON>(answer.credential);
@@ -176,7 +176,7 @@ export async function finishSignIn(context: SignInContext, answer: CeremonyAnswe
     requireUserVerification: true,
   }).catch(() => undefined);
   if (!verified?.verified) return undefined;
-  // Before the passkey is used: a change that ends it meanwhile also ends this credential generation.
+  // Read before the passkey is used: a change that ends the passkey meanwhile also ends this credential generation.
   const user = await findUserById(context.store, passkey.userId);
   const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: context.world.nowMs() };
   if (user?.disabledAtMs !== null || !(await usePasskey(context.store, use))) return undefined;

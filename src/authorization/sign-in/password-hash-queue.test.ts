@@ -7,7 +7,7 @@ const LIMITS = { running: 1, waiting: 4, waitingOfOne: 3 };
 const stranger = (key: string): HashCaller => ({ key, isKnown: false });
 const known = (key: string): HashCaller => ({ key, isKnown: true });
 
-/** A queue whose only place is taken until `open` is called; `outcomes` grow as entries run or are refused. */
+/** A queue whose only running place is taken until `open` is called; `outcomes` lists which entries ran or were refused. */
 function createBusyQueue() {
   const queue = createHashQueue(LIMITS);
   const opened = Promise.withResolvers<void>();

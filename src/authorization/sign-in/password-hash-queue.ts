@@ -1,22 +1,21 @@
 /**
- * Limits how many passwords are hashed at a time, with turns among callers; refuses when too many wait (503). Each hash takes a
- * thread and much memory, so few run or wait at once. The queue is round robin by caller; when it is full, the longest caller
- * queue drops its newest entry. Every other turn goes to callers that are authenticated (a session) or known (a device that
- * signed in before).
+ * Limits how many passwords are hashed at a time, round robin by caller, and refuses when too many wait (503). Each hash takes a
+ * thread and 19 MiB, so few run or wait at once. When the queue is full, the caller with the most entries loses its newest one to a
+ * caller with fewer. Every other turn goes first to authenticated callers (a session) and known ones (a device that signed in before).
  */
 import { availableParallelism } from 'node:os';
 import { Failure, isFailure } from '../../errors.ts';
 
 export interface HashCaller {
-  /** A network, a device or a session: what takes one turn. */
+  /** A network, a device or a session; each key has one turn in a round. */
   readonly key: string;
   readonly isKnown: boolean;
 }
 
 export interface HashQueue {
-  /** Throws `unavailable` when the queue has no place for the caller. Takes no place. */
+  /** Throws `unavailable` if the queue is full for the caller. Does not reserve a place. */
   check(caller: HashCaller): void;
-  /** Throws `unavailable` when the queue has no place, or drops this entry for another caller. */
+  /** Throws `unavailable` if the queue is full for the caller, or later drops this entry for another caller. */
   run<T>(caller: HashCaller, work: () => Promise<T>): Promise<T>;
 }
 
@@ -36,18 +35,18 @@ interface CallerQueue {
   readonly entries: Entry[];
 }
 
-/** Node has four threads for such work; one is left for files and names. */
+/** Node's thread pool has four threads by default; one is left for files and DNS lookups. */
 const LIMITS: HashQueueLimits = { running: Math.min(3, availableParallelism()), waiting: 64, waitingOfOne: 8 };
 const RETRY_AFTER_SECONDS = 2;
 
 function refuseBusy(): Failure {
-  return new Failure('unavailable', 'Cannot check a password right now: too many are being checked', {
+  return new Failure('unavailable', 'Cannot check a password right now: too many passwords are being checked', {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     isBusy: true,
   });
 }
 
-/** Whether a password was refused without being checked. */
+/** Whether the error means that a password was not checked because the queue was full. */
 export function isBusy(error: unknown): error is Failure {
   return isFailure(error) && error.details.isBusy === true;
 }
@@ -85,12 +84,12 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
   };
 }
 
-/** The passwords that wait, by caller: decides which is refused and which is hashed next. */
+/** Queues the waiting passwords by caller, and decides which one is refused and which one is hashed next. */
 function createWaitingCallers(limits: HashQueueLimits) {
-  /** The queues of callers by key; the next caller comes first. */
+  /** The queues of callers by key, in the order of their turns. */
   const queueByCaller = new Map<string, CallerQueue>();
   let waiting = 0;
-  /** Every other turn goes to known callers first, so that they do not block strangers either. */
+  /** Only every other turn prefers known callers, so that they do not block strangers. */
   let prefersKnown = true;
 
   const countOf = ({ key }: HashCaller) => queueByCaller.get(key)?.entries.length ?? 0;
@@ -106,7 +105,7 @@ function createWaitingCallers(limits: HashQueueLimits) {
   }
 
   return {
-    /** Throws when there is no place for the caller. */
+    /** Throws if the queue is full for the caller. */
     check(caller: HashCaller): void {
       if (countOf(caller) >= limits.waitingOfOne) throw refuseBusy();
       if (waiting >= limits.waiting && findLongestQueueFor(caller) === undefined) throw refuseBusy();
@@ -125,7 +124,7 @@ function createWaitingCallers(limits: HashQueueLimits) {
       const entry = queue?.entries.shift();
       if (queue === undefined || entry === undefined) return undefined;
       waiting -= 1;
-      // Behind all others, if it has more.
+      // A caller with more entries goes to the end of the round.
       queueByCaller.delete(queue.caller.key);
       if (queue.entries.length > 0) queueByCaller.set(queue.caller.key, queue);
       return entry;
@@ -133,7 +132,7 @@ function createWaitingCallers(limits: HashQueueLimits) {
   };
 }
 
-/** The queue that drops its newest entry for a new one of `caller`; undefined if no caller has more entries. */
+/** Finds the queue that drops its newest entry for a new one of `caller`; undefined if no other caller has more entries. */
 function findLongestQueue(queues: Iterable<CallerQueue>, caller: HashCaller, waiting: number): CallerQueue | undefined {
   const weigh = ({ caller: { isKnown }, entries }: CallerQueue) => entries.length + (isKnown ? 0 : 0.5);
   const longest = [...queues].reduce((one, other) => (weigh(other) > weigh(one) ? other : one));

@@ -28,7 +28,7 @@ export interface UpstreamLink {
   readonly name: string;
 }
 
-/** The messages that another page asks this one to show, by the value of `done`. */
+/** The messages that other pages have this one show, by the value of `done`. */
 function listDone({ signIn }: Messages): ReadonlyMap<string, string> {
   return new Map([
     ['signed_out', signIn.ended],
@@ -126,7 +126,7 @@ function addSignOut(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void 
   });
 }
 
-/** 303 to the page, which keeps where to go on, so that a reload posts nothing again. */
+/** Redirects (303) to the page with the same flow, so that a reload does not post the form again. */
 export function refuseSignIn(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -149,7 +149,7 @@ async function continueSignIn(
   return context.finishSignIn(c, { user, method: 'password', flow });
 }
 
-/** The same answer in the same time for a wrong password, an unknown login and a disabled person. */
+/** Returns undefined, after the same time, for a wrong password, an unknown login and a disabled person. */
 async function checkPassword(
   c: Context<HttpEnv>,
   { store, refusals }: SignInContext,
@@ -205,13 +205,13 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Resp
   return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
 }
 
-/** The set-up link lives until there is an administrator. Accounts of other people do not end it. */
+/** Returns what the service still lacks. The set-up link works until there is an administrator, even if others have accounts. */
 async function findMissing(store: SignInContext['store']): Promise<SignInView['missing']> {
   if (await hasAdministrators(store)) return undefined;
   return (await hasUsers(store)) ? 'administrators' : 'accounts';
 }
 
-/** The name of the application that asks, so that a person knows why to sign in. The consent page shows its owner and its address. */
+/** Finds the name of the requesting application, so that the person knows why to sign in. The consent page shows its owner too. */
 async function findAskingApplication({ store }: SignInContext, flow: Flow): Promise<string | undefined> {
   const clientId = findAskingClientId(flow);
   const application = clientId === undefined ? undefined : await findApplication(store, clientId);

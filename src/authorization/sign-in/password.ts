@@ -12,23 +12,23 @@ const MAX_LENGTH = 256;
 /** The one queue of the process: it bounds how many threads and how much memory hashing takes. */
 const queue = createHashQueue();
 
-/** The command line is alone in its process. */
+/** The caller for a command, which has the queue of its process to itself. */
 const COMMAND: HashCaller = { key: 'command', isKnown: true };
 
 let hashes = 0;
 
-/** How many passwords this process has hashed, to keep or to compare: nothing else in it costs as much. */
+/** How many passwords this process has hashed, to store or to compare. Nothing else in it costs as much. */
 export function countHashes(): number {
   return hashes;
 }
 
 const { memoryCost, timeCost, parallelism } = PARAMETERS;
-/** Zeros, which no password has as its hash. The password of an unknown login is compared with it: it costs as much as any other. */
+/** A hash of zeros, which no password has. The password of an unknown login is compared with it, to take the same time. */
 const UNKNOWN_LOGIN_HASH = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
 /**
- * Throws `invalid` for a password that is too short or too long, has fewer than four different characters, or has fewer than five
- * beside the login (NIST SP 800-63B §3.1.1).
+ * Throws `invalid` for a password that is too short or too long, has fewer than 4 different characters, or has fewer than 5
+ * characters without the login (NIST SP 800-63B §3.1.1).
  */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
   const length = Array.from(password).length;
@@ -40,7 +40,7 @@ export function checkNewPassword(password: string, owner: { readonly login: stri
 }
 
 function refuse(reason: string): Failure {
-  return new Failure('invalid', `Cannot take the password: ${reason}`, { field: 'password' });
+  return new Failure('invalid', `Cannot use the password: ${reason}`, { field: 'password' });
 }
 
 /** The same character may be typed in several ways; NFKC makes them one before hashing. */
@@ -48,7 +48,7 @@ function normalize(password: string): string {
   return password.normalize('NFKC');
 }
 
-/** Throws `unavailable` when the caller would have to wait for too many; so does `isPassword`. */
+/** Throws `unavailable` if the hash queue is full for the caller; so does `isPassword`. */
 export function hashPassword(password: string, caller: HashCaller = COMMAND): Promise<string> {
   return queue.run(caller, () => {
     hashes += 1;
@@ -56,7 +56,7 @@ export function hashPassword(password: string, caller: HashCaller = COMMAND): Pr
   });
 }
 
-/** Throws `unavailable` when there is no place for the caller, before anything is counted against it. */
+/** Throws `unavailable` if the hash queue is full for the caller. Call it before the attempt is counted. */
 export function checkHashPlace(caller: HashCaller): void {
   queue.check(caller);
 }
@@ -74,7 +74,7 @@ export async function isPassword(
   return matches && typeof passwordHash === 'string';
 }
 
-/** True for a hash made under other parameters than today's. */
+/** Whether the hash was made with other parameters than the present ones. */
 export function needsRehash(passwordHash: string): boolean {
   const made = parseOptions(passwordHash);
   return (

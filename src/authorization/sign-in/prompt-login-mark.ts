@@ -1,8 +1,8 @@
 /**
- * Marks every authorization request that is sent to the sign-in page, so that it asks for a new sign-in once. Without the mark,
- * one with `prompt=login` would send its person to sign in for ever. The mark has the time at which the request was sent there,
- * and the session that was not enough. It is good for this very request, in the browser that was sent, until the client has
- * its answer, and for an hour at most: the mark of another browser, or an older one, skips no sign-in.
+ * Marks every authorization request that is sent to the sign-in page, so that it asks for a new sign-in only once. Without the
+ * mark, a request with `prompt=login` would ask its person to sign in forever. The mark has the time at which the request was
+ * sent there, and the session that was not enough. It is valid only for the same request in the same browser, until the client
+ * has its answer, and for an hour at most.
  */
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
@@ -24,7 +24,7 @@ interface Mark {
   readonly sessionId: string | undefined;
 }
 
-/** `request`: all of the request, spelt the same each time. */
+/** Returns the mark and sets its cookie. `request`: the whole request, which must be formatted in the same way each time. */
 export function markRequest(
   { cipher, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,
@@ -45,9 +45,9 @@ interface MarkedRequest {
 }
 
 /**
- * Whether the person has signed in since the request was marked, in this browser and within an hour. Any other session than the
- * one that was not enough is a new one. At a provider the person may have signed in long before; another machine's clock, or
- * that of the provider, may differ from ours.
+ * Whether the person has signed in since the request was marked, in this browser and within an hour. The session must be another
+ * one than the marked one. Its sign-in must be recent too: at a provider, it may have been long before. `MAX_SKEW_MS` allows for
+ * the clocks of other machines and of the provider.
  */
 export function hasSignedInSince(
   dependencies: MarkDependencies,
@@ -58,7 +58,7 @@ export function hasSignedInSince(
   return mark !== undefined && session.id !== mark.sessionId && session.authTimeMs >= mark.atMs - MAX_SKEW_MS;
 }
 
-/** Undefined unless the mark is for this request and browser, and recent. */
+/** Returns undefined unless the mark is for this request and this browser, and at most an hour old. */
 function readMark(
   { cipher, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,
@@ -75,7 +75,7 @@ function readMark(
   }
 }
 
-/** The client has its answer: the same request asks for a sign-in again. Until then, its page can be reloaded. */
+/** Ends the mark when the client gets its answer: the same request then needs a new sign-in. Until then, its page can be reloaded. */
 export function spendMark({ cookies }: MarkDependencies, c: Context<HttpEnv>): void {
   if (cookies.read(c, MARK_COOKIE) !== undefined) cookies.drop(c, MARK_COOKIE);
 }

@@ -3,7 +3,7 @@ interface ClientContext {
   get(key: 'clientAddress'): string | undefined;
 }
 
-/** The client's address by the configured trusted proxies; `-` when it is unknown. */
+/** The client's address according to the configured trusted proxies; `-` if it is unknown. */
 export function clientAddress(c: ClientContext): string {
   return c.get('clientAddress') ?? '-';
 }

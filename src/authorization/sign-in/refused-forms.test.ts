@@ -1,4 +1,4 @@
-/** Forms of strangers that are refused: the page behind the redirect says why, to this browser alone, and nothing is posted twice. */
+/** Refused forms of people who are not signed in: the page of the redirect shows why, only to this browser, and no post repeats. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createFormClient, readHidden } from '../../../test/support/network/form-client.ts';
@@ -94,7 +94,7 @@ test('guesses behind a redirect count, and looking at a refusal does not', async
   for (let look = 0; look < 20; look += 1) assert.equal((await client.get(first.location ?? '')).status, 422);
   for (let guess = 1; guess < 5; guess += 1)
     assert.equal((await client.readRefusal(submitSignIn(client, 'ada', 'wrong'))).status, 422);
-  // Not even the right password is judged now.
+  // Not even the right password is checked now.
   const waits = await client.readRefusal(submitSignIn(client, 'ada'));
   assert.deepEqual([waits.status, waits.headers.get('retry-after')], [429, '1']);
   assert.match(waits.body, /Too many attempts/);

@@ -1,11 +1,11 @@
 /** Checks the path to which a sign-in returns, so that it never leads to another site (open redirect). */
 
-/** Longest path, URL-encoded, that fits in the sign-in URL; Node limits the request head to 16 KB. */
+/** The longest URL-encoded path that fits in the sign-in URL: Node limits the request head to 16 KiB. */
 const MAX_ENCODED_LENGTH = 12_000;
 
 /**
- * Where to go after signing in: a path of this service, or undefined. A browser reads `//evil.example` and
- * `/\evil.example` as another host, and drops tabs and line ends, so only what still is a path after parsing passes.
+ * Returns the value if it is a path of this service, or undefined. A browser reads `//evil.example` and `/\evil.example` as
+ * another host, and drops tabs and line ends, so only a value that is still a path after parsing passes.
  */
 export function parseReturnTo(value: string | null | undefined): string | undefined {
   if (!value?.startsWith('/') || value.length > MAX_ENCODED_LENGTH || hasControlCharacter(value)) return undefined;

@@ -1,6 +1,6 @@
 /**
  * Serves the second step of a sign-in: the code of an authenticator app, or a recovery code. Between the steps the person is not
- * signed in; the browser holds a one-time token that is valid for ten minutes, for one person, and for nothing but this step.
+ * signed in; the browser has a one-time token that is valid for ten minutes, for one person, and only for this step.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -26,11 +26,11 @@ const LIFETIME_SECONDS = 600;
 
 interface PendingSignIn {
   readonly userId: string;
-  /** A password set meanwhile makes the first step worthless. */
+  /** The credential generation: a new password that is set meanwhile ends this sign-in. */
   readonly epoch: number;
 }
 
-/** The password was right; asks for the second step. */
+/** Redirects to the second step after a right password. */
 export async function askSecondStep(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -75,7 +75,7 @@ async function submitCode(c: Context<HttpEnv>, context: SignInContext): Promise<
   const proof = { user, code: readField(form, 'code'), address: clientAddress(c) };
   const method = await spendCode(context, proof);
   if (method === undefined) return refuseCode(c, context, { user, flow });
-  // Redeemed now, so that it signs in once even if two codes were right at once.
+  // Redeemed only now: two concurrent right codes sign in once.
   if ((await redeemOneTimeToken(context, 'second-step', token)) === undefined)
     return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
   await forgiveAttempt(context.store, subjects);
@@ -89,7 +89,7 @@ async function findPendingUser(context: SignInContext, token: string): Promise<U
   return isSame ? user : undefined;
 }
 
-/** How the code was right, or undefined. A right code is spent. */
+/** Returns the method of a right code, which is then spent, or undefined. */
 async function spendCode(
   { store, cipher, world }: SignInContext,
   { user, code, address }: { readonly user: User; readonly code: string; readonly address: string },
@@ -114,7 +114,7 @@ async function refuseCode(
   return refuse(c, context, { flow, refused: { message: messages.secondStep.wrong, status: 422 } });
 }
 
-/** The code is not kept: a code that is refused may be right later, or at another service. */
+/** Shows the form again without the code: a refused code may be right later, or at another service. */
 function refuse(
   c: Context<HttpEnv>,
   context: SignInContext,

@@ -19,8 +19,8 @@ const PATH = '/setup';
 const LIFETIME_MS = 24 * 3_600_000;
 
 /**
- * The link that sets up a service without an administrator; undefined once there is one. Other accounts do not count: the first
- * visitor of an open sign-up must not keep the operator out.
+ * Creates the link that sets up a service without an administrator; undefined if there is one. Other accounts do not count: the
+ * first visitor of an open sign-up must not lock out the operator.
  */
 export async function createSetupLink(
   context: Pick<SignInContext, 'store' | 'world' | 'cipher' | 'baseUrl'>,
@@ -53,7 +53,7 @@ async function submitSetup(c: Context<HttpEnv>, context: SignInContext): Promise
   context.checkSignedOutForm(c, form);
   const token = readField(form, 'token');
   const page = `${PATH}?${new URLSearchParams({ token }).toString()}`;
-  // The page of the link says that it is worthless.
+  // The page of the link shows that it no longer works.
   if (!(await isLiveToken(context, token))) return c.redirect(page, 303);
   const values = {
     login: readField(form, 'login').trim(),

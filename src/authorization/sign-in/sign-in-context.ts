@@ -1,4 +1,4 @@
-/** Creates what all ways of signing in share: the session, the check of every posted form (CSRF), and the one way to finish. */
+/** Creates what all ways to sign in share: the session, the CSRF check of every form, and the end of every sign-in. */
 import type { Context } from 'hono';
 import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
@@ -34,7 +34,7 @@ import { createUpstreamProvider, type UpstreamConfig, type UpstreamProvider } fr
 
 /** A signed-in browser. */
 export interface Session extends StoredSession {
-  /** Goes into the hidden field `csrf_token` of every form. */
+  /** The value of the hidden field `csrf_token` in every form. */
   readonly csrfToken: string;
 }
 
@@ -42,27 +42,27 @@ export interface SignInContext {
   readonly store: Store;
   readonly world: World;
   readonly cipher: SecretCipher;
-  /** Where browsers reach these pages. */
+  /** The URL at which browsers reach these pages. */
   readonly baseUrl: string;
   readonly cookies: Cookies;
-  /** An OpenID provider that people may sign in with too. */
+  /** The OpenID provider that people may also sign in with; undefined without one. */
   readonly upstream: UpstreamProvider | undefined;
   /** Undefined: mail is off. */
   readonly mailer: Mailer | undefined;
-  /** Where failed sign-ins are recorded. */
+  /** Records failed sign-ins. */
   readonly refusals: RefusalLog;
   readonly countToken: CountToken;
   /** Absent: nothing is known about repositories. */
   readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
-  /** Marks the session as seen, but for an open page that only watches. */
+  /** Finds the session, and marks it as seen unless an open page only refreshes itself (`watched`). */
   readonly currentSession: (c: Context<HttpEnv>, use?: SessionUse) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
-  /** The token of a form that is shown before sign-in; sets its cookie. */
+  /** Returns the token of a form that is shown before the sign-in, and sets its cookie. */
   readonly issueFormToken: (c: Context<HttpEnv>) => string;
-  /** The same check for such a form. */
+  /** Checks a form that was shown before the sign-in, as `checkForm` does. */
   readonly checkSignedOutForm: (c: Context<HttpEnv>, form: FormFields) => void;
-  /** Answers a refusal: as a page, or with 303 to one for a form. */
+  /** Responds to a refusal with a page; to that of a form, with a redirect (303) to a page. */
   readonly respondRefusal: RespondPage;
   readonly finishSignIn: (c: Context<HttpEnv>, proof: Proof) => Promise<Response>;
 }
@@ -71,7 +71,7 @@ export interface SignInContext {
 export interface Proof {
   readonly user: User;
   readonly method: SignInMethod;
-  /** When they did, if it was not now. */
+  /** When the person authenticated; now if absent. */
   readonly authTimeMs?: number | undefined;
   readonly flow: Pick<Flow, 'returnTo'>;
 }
@@ -84,7 +84,7 @@ export interface SignInContextDependencies {
   readonly upstream?: UpstreamConfig | undefined;
   /** Undefined: mail is off. */
   readonly mailer?: Mailer | undefined;
-  /** Shared with the protocol's endpoints; created here when absent. */
+  /** Shared with the OAuth endpoints; created here if absent. */
   readonly refusals?: RefusalLog;
   readonly countToken: CountToken;
   /** Absent: nothing is known about repositories. */
@@ -128,7 +128,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
     async finishSignIn(c, { user, method, authTimeMs, flow }) {
       const address = clientAddress(c);
       const userAgent = c.req.header('user-agent') ?? '';
-      // Always a fresh session: a session id planted before the sign-in is useless after it.
+      // Always creates a new session: a session id planted before the sign-in is useless after it (session fixation).
       const before = await currentSession(c);
       const ends = before === undefined ? [] : [endSessionStatement(before.id, before.user.id)];
       const session = { user, method, authTimeMs, address, userAgent, statements: ends };
@@ -137,13 +137,13 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       rememberDevice({ cipher, world, cookies }, c, user.login);
       cookies.drop(c, 'form');
       cookies.drop(c, 'step');
-      // 303: the browser comes back with GET, and never posts the password on (RFC 9700 §4.12).
+      // 303: the browser continues with GET, and does not post the password to the next page (RFC 9700 §4.12).
       return c.redirect(flow.returnTo, 303);
     },
   };
 }
 
-/** The refusal of a form that has to wait. Throws the error again if it names no wait. */
+/** Returns the refusal of a form that has to wait. Throws the error again if it has no `retryAfterSeconds`. */
 export function toRefusedWait(messages: Messages, error: unknown): RefusedForm {
   const retryAfterSeconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
   if (retryAfterSeconds === undefined) throw error;
@@ -151,7 +151,7 @@ export function toRefusedWait(messages: Messages, error: unknown): RefusedForm {
   return { message: messages.signIn.wait(retryAfterSeconds), status: 429, retryAfterSeconds };
 }
 
-/** The refusal of a form that sets a password. Any other error is thrown again. */
+/** Returns the refusal of a form that sets a password. Throws any other error again. */
 export function toRefusedPassword(messages: Messages, error: unknown): RefusedForm {
   return isBusy(error) ? toRefusedWait(messages, error) : { ...toMistake(messages, error), status: 422 };
 }

@@ -15,7 +15,7 @@ import { passkeyScript } from './passkey-script.ts';
 
 interface CurrentSession {
   readonly login: string;
-  /** Where the sign-in leads. */
+  /** The path to open after the sign-in. */
   readonly path: string;
   /** Why the page that the sign-in leads to does not accept this session. */
   readonly refusal: ReturnType<typeof explainRefusal>;
@@ -23,20 +23,20 @@ interface CurrentSession {
 
 export interface SignInView {
   readonly csrfToken: string;
-  /** Hidden fields that come back with every form of the page: where to go on. */
+  /** Hidden fields of every form of the page: the flow to continue. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
-  /** The name of the application that asks, on the way to its consent page. */
+  /** The name of the application, if the sign-in leads to its consent page. */
   readonly application?: string | undefined;
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
-  /** A form was sent after the end of its session. */
+  /** Whether a form was sent after its session had ended. */
   readonly hasEnded: boolean;
-  /** The person is signed in already. */
+  /** Present if the person is signed in already. */
   readonly current?: CurrentSession | undefined;
   readonly canUsePasskeys: boolean;
   readonly canMail: boolean;
-  /** What the service has none of yet; undefined once an administrator exists. */
+  /** What the service still lacks; undefined once an administrator exists. */
   readonly missing: 'accounts' | 'administrators' | undefined;
   /** Name of the upstream provider and where its sign-in starts. */
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
@@ -64,7 +64,7 @@ ${view.canUsePasskeys || view.upstream ? renderOtherWays(messages, view) : ''}
   });
 }
 
-/** Shows the way to a new password. Without mail an administrator makes the link, and the page says that. */
+/** Links to the form for a forgotten password; without mail, explains that an administrator can make a link. */
 function renderForgotten({ forgot }: Messages, canMail: boolean): Html {
   if (!canMail) return html`<p class="small soft">${forgot.withoutMail}</p>`;
   return html`<p class="small"><a href="/forgot-password">${forgot.link}</a></p>`;
@@ -80,7 +80,7 @@ function renderCurrent(messages: Messages, current: CurrentSession, application:
   return html`<p class="notice">${t.current(login)} <a href="${current.path}">${t.goOn}</a></p>`;
 }
 
-/** The passkey form is hidden until the script finds that the browser can do it. */
+/** The passkey form is hidden until the script finds that the browser supports passkeys. */
 function renderOtherWays(messages: Messages, view: SignInView): Html {
   const t = messages.signIn;
   return html`<div class="stack" data-other-ways${view.upstream ? '' : html` hidden`}>
@@ -103,7 +103,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 export interface SecondStepView {
   readonly csrfToken: string;
   readonly hidden: Readonly<Record<string, string | undefined>>;
-  /** The sign-in page, with where to go on. */
+  /** The path of the sign-in page, with the flow. */
   readonly backPath: string;
   readonly mistake?: Mistake | undefined;
 }

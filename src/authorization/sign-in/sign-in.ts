@@ -1,4 +1,4 @@
-/** Assembles the ways to sign in: passwords, passkeys, an upstream provider, the first account. */
+/** Assembles the ways to sign in: password, passkey, upstream provider, and the set-up of the first account. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
@@ -25,7 +25,7 @@ export interface SignIn {
   readonly routes: OpenAPIHono<HttpEnv>;
   readonly context: SignInContext;
   currentSession(c: Context<HttpEnv>): Promise<Session | undefined>;
-  /** 303 to the sign-in page, which leads back to `returnTo` (a path of this service). */
+  /** Redirects (303) to the sign-in page, which returns to `returnTo` (a path of this service). */
   redirectToSignIn(c: Context<HttpEnv>, returnTo: string, options?: SignInOptions): Response;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   checkForm(c: Context<HttpEnv>, form: FormFields): void;

@@ -29,12 +29,12 @@ function openAt(server: AuthorizationServer, address: string, jar?: Map<string, 
   return createFormClient(server.url, jar, { 'x-forwarded-for': address });
 }
 
-/** 303 signed in; behind a refusal 422 judged and wrong, 429 has to wait. */
+/** 303: signed in. The page of a refusal has 422 for a checked wrong password, and 429 for a wait. */
 async function tryPassword(client: FormClient, password: string): Promise<number> {
   return (await client.readOutcome(client.submit('/sign-in', '/sign-in', { login: 'ada', password }))).status;
 }
 
-/** Guesses from each address in turn until all of them have to wait; returns how many guesses were judged. */
+/** Guesses from each address in turn until all of them have to wait; returns how many guesses were checked. */
 async function guessUntilAllWait(server: AuthorizationServer, addresses: readonly string[]): Promise<number> {
   let judged = 0;
   let guessing = addresses.map((address) => openAt(server, address));
@@ -104,7 +104,7 @@ forEachEngine('a known device waits for its own failures, and is known for its o
   );
 });
 
-/** How many of these networks' guesses are judged when each goes on until it has to wait. */
+/** How many of these networks' guesses are checked if each network guesses until it has to wait. */
 async function countJudged(store: Store, networks: number, nowMs: number): Promise<number> {
   let judged = 0;
   for (let network = 0; network < networks; network += 1) {
@@ -155,7 +155,7 @@ forEachEngine('a success gives strangers no new guesses', async (store) => {
   assert.ok((await countJudged(store, 450, later)) <= 5);
 });
 
-/** As many networks as find a place, each of which tries again at once, as long as `work` takes. */
+/** Fills the hash queue from as many networks as it takes, each of which retries at once, until `work` ends. */
 async function duringFlood<T>(work: () => Promise<T>): Promise<T> {
   let isOver = false;
   const guess = async (network: string) => {
@@ -183,7 +183,7 @@ forEachEngine('a flood of passwords is refused with 503, and lets a known device
     const guess = (client: FormClient) =>
       client.readRefusal(client.submit('/sign-in', '/sign-in', { login: 'grace', password: 'wrong' }));
     let answer = await guess(stranger);
-    // Between two hashes a place may be free. What was judged is counted, so each try is of another network.
+    // Between two hashes a place may be free. A checked guess counts, so each try is from another network.
     for (let host = 10; answer.status !== 503; host += 1) answer = await guess(openAt(server, `203.0.113.${host}`));
     assert.equal(answer.headers.get('retry-after'), '2');
     assert.match(answer.body, /Too many people are signing in right now/);

@@ -1,12 +1,12 @@
-/** Computes one-time passwords by time and their window (TOTP, RFC 6238), and makes recovery codes. */
+/** Checks time-based one-time passwords within a window (TOTP, RFC 6238), and makes recovery codes. */
 import { Secret, TOTP } from 'otpauth';
 import type { World } from '../../world.ts';
 
 const PERIOD_SECONDS = 30;
-/** Steps before and after now that count: the clock of a phone is off by up to half a minute. */
+/** How many time steps (of 30 s) before and after the present one are accepted: the clock of a phone may be wrong. */
 const WINDOW = 1;
 const RECOVERY_CODES = 10;
-/** Crockford's alphabet: no i, l, o, u. */
+/** Crockford's base32 alphabet: no i, l, o, u. */
 const RECOVERY_ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /** 160 bits in base32 (RFC 4226 §4). */
@@ -20,7 +20,7 @@ export function formatTotpUri(seed: string, label: { readonly issuer: string; re
   return new TOTP({ issuer: label.issuer, label: label.login, secret: seed, period: PERIOD_SECONDS }).toString();
 }
 
-/** The time step whose digits these are, or undefined. The caller that accepts it must spend the step. */
+/** Finds the time step of these digits, or undefined. A caller that accepts the digits must spend the step. */
 export function findTimeStep(seed: string, digits: string, nowMs: number): number | undefined {
   const token = digits.replace(/\s/g, '');
   if (!/^\d{6}$/.test(token)) return undefined;

@@ -36,28 +36,28 @@ import {
 const LIFETIME_SECONDS = 600;
 export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
 
-/** A sign-in under way at the provider. Its one-time token is the `state`, valid only in the browser that began. */
+/** A sign-in in progress at the provider. Its one-time token is the `state`, valid only in the browser that began. */
 interface UpstreamAttempt extends UpstreamProof {
   readonly returnTo: string;
-  /** The fields with which a refused attempt leads back to the sign-in page; absent for a link. */
+  /** The hidden fields with which a refused attempt returns to the sign-in page; absent for a link. */
   readonly hidden?: Flow['hidden'] | undefined;
   readonly browser: string;
   /** The signed-in person who links the account; absent for a sign-in. */
   readonly linkUserId?: string | undefined;
 }
 
-/** Returns the address to send the browser to, and sets the cookie that its way back needs. */
+/** Returns the URL to which the browser is sent, and sets the cookie that the callback needs. */
 export async function beginUpstream(
   c: Context<HttpEnv>,
   context: SignInContext,
   attempt: Pick<UpstreamAttempt, 'returnTo' | 'hidden' | 'linkUserId'> & {
     readonly provider: UpstreamProvider;
-    /** The person must sign in at the provider, even if they are signed in there. */
+    /** Whether the person must sign in at the provider even if they are signed in there. */
     readonly isFresh: boolean;
   },
 ): Promise<URL> {
   const { provider, isFresh, ...where } = attempt;
-  // One cookie for all attempts of a browser: a second tab, or a page that leads here, ends no sign-in under way.
+  // One cookie for all attempts of a browser, so that a second tab, or a link to this page, ends no sign-in in progress.
   const known = context.cookies.read(c, 'upstream');
   const value = known ?? Buffer.from(context.world.randomBytes(24)).toString('base64url');
   const proof = provider.createProof(context.world, isFresh);
@@ -98,7 +98,7 @@ async function finishUpstream(
   const state = searchParams.get('state') ?? '';
   const attempt = await redeemOneTimeToken<UpstreamAttempt>(context, 'upstream', state);
   const cookie = context.cookies.read(c, 'upstream');
-  // Otherwise an attacker could complete their own sign-in in a victim's browser.
+  // Without this check, an attacker could complete the attacker's sign-in in a victim's browser (login CSRF).
   if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
     throw new Failure('forbidden', messages.secondStep.tooLate);
   try {
@@ -118,7 +118,7 @@ async function finishUpstream(
 interface Arrival<Person> {
   readonly provider: UpstreamProvider;
   readonly person: Person;
-  /** The address of the browser. */
+  /** The IP address of the browser. */
   readonly address: string;
 }
 
@@ -136,7 +136,7 @@ async function signInUpstream(
 ): Promise<Response> {
   const { issuer, signUp } = provider.config;
   const authTimeMs = computeAuthTime(context.world, person);
-  // A minute for the clocks of both sides, and for those of two machines here.
+  // Allows a minute for the difference of the provider's clock and those of our machines.
   if (authTimeMs < (attempt.freshSinceMs ?? 0) - MAX_SKEW_MS) throw refuse('forbidden', 'upstream_not_fresh');
   const known = await findUserOfUpstreamAccount(context.store, issuer, person.subject);
   if (known === undefined && signUp === 'closed') throw refuse('not_found', 'upstream_unknown');
@@ -145,7 +145,7 @@ async function signInUpstream(
   if (user.disabledAtMs !== null) throw refuse('forbidden', 'upstream_refused');
   await forgiveAttempt(context.store, challengeSubjects('upstream', address));
   const response = await context.finishSignIn(c, { user, method: 'upstream', authTimeMs, flow: attempt });
-  // The session comes first: while the provider takes its time to answer, the account may be unlinked.
+  // Create the session first: the provider may take long to answer, and the account may be unlinked meanwhile.
   if (known !== undefined && known.email !== null && !known.isEmailVerified)
     await tryConfirmEmail(c, context, { provider, address, user: known, readPerson: () => readProfile(c, person) });
   return response;
@@ -158,7 +158,7 @@ interface Confirmation {
   readonly readPerson: () => Promise<UpstreamPerson>;
 }
 
-/** The person has signed in or linked the account by now, whether this fails or not. The next sign-in tries it again. */
+/** Never throws: the person has signed in or linked the account already, and the next sign-in tries again. */
 async function tryConfirmEmail(
   c: Context<HttpEnv>,
   context: SignInContext,
@@ -171,7 +171,7 @@ async function tryConfirmEmail(
   }
 }
 
-/** The provider has verified the address that the person has here too, or the person has none and links the account. */
+/** Sets the address as verified if the provider has verified the person's address here, or if the person has none. */
 async function confirmEmail(
   { store, world }: SignInContext,
   { provider, person: { email }, address, user }: Arrival<UpstreamPerson> & Pick<Confirmation, 'user'>,
@@ -184,7 +184,7 @@ async function confirmEmail(
   await store.call(verifyEmailOnce, { userId, email, seenEmail, credentialGeneration, statements });
 }
 
-/** A first visit makes an account, under the login there or the nearest that is free. */
+/** Creates an account at the first sign-in, with the login of the provider or a similar one that is free. */
 async function createUpstreamAccount(context: SignInContext, arrival: Arrival<UpstreamPerson>): Promise<User> {
   const { provider, person } = arrival;
   const wanted = chooseLogin(person, provider);
@@ -192,26 +192,26 @@ async function createUpstreamAccount(context: SignInContext, arrival: Arrival<Up
     try {
       return await makeUser(context, { ...arrival, login: varyLogin(context.world, wanted, attempt) });
     } catch (error) {
-      // Two first visits at once: the other one made the account.
+      // Of two concurrent first sign-ins, the other one created the account.
       const known = await findUserOfUpstreamAccount(context.store, provider.config.issuer, person.subject);
       if (known !== undefined) return known;
       if (!isFailure(error) || error.code !== 'conflict') throw error;
     }
   }
-  throw new Failure('conflict', 'Cannot create the account: too many have this login');
+  throw new Failure('conflict', 'Cannot create the account: too many accounts have this login');
 }
 
 const NUMBERED_TRIES = 5;
 const MAX_LOGIN_TRIES = 10;
 
-/** The first of the person's names with letters for a login. Throws `unavailable` if there may be one that could not be read. */
+/** Makes a login of the first usable name. Throws `unavailable` without one if the profile could not be read. */
 function chooseLogin({ login, email, name, profileError }: UpstreamPerson, { config }: UpstreamProvider): string {
   const found = [login, email, name].map((text) => toLogin(text ?? '')).find((text) => text !== '');
   if (found !== undefined || profileError === undefined) return found ?? 'user';
   throw new Failure('unavailable', `${config.name} does not answer at the moment`, {}, { cause: profileError });
 }
 
-/** The login itself, then with small numbers, then with random digits: of a common one, all small numbers may be taken. */
+/** Tries the login itself, then small numbers, then random digits: for a common login, all small numbers may be taken. */
 function varyLogin(world: World, login: string, attempt: number): string {
   if (attempt === 1) return login;
   const suffix = attempt <= NUMBERED_TRIES ? attempt : Buffer.from(world.randomBytes(4)).toString('hex');
@@ -225,7 +225,7 @@ async function makeUser(
   const { issuer } = provider.config;
   const nowMs = world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  // An address that is verified for one account here is not given to another.
+  // An address that is verified for another account here is left out.
   const isTaken = person.email !== undefined && (await isVerifiedEmailTaken(store, person.email));
   const email = isTaken ? null : (person.email ?? null);
   const profile = { name: toName(person.name ?? '', login), email, isEmailVerified: email !== null };
@@ -262,20 +262,20 @@ async function link(
   return c.redirect('/account/security?done=linked', 303);
 }
 
-/** The words by which the sign-in page explains a refusal (password-routes.ts). */
+/** The values of `done` for which the sign-in page explains a refusal (password-routes.ts). */
 type Refusal = 'upstream_refused' | 'upstream_unknown' | 'upstream_not_fresh';
 
 function refuse(code: FailureCode, done: Refusal): Failure {
   return new Failure(code, 'Cannot sign in a person of the upstream provider', { done });
 }
 
-/** What the page explains on which the person began leads back there; everything else is shown for what it is. */
+/** Redirects to the page where the person began if it can explain the refusal; otherwise throws the error again. */
 async function leadBack(
   c: Context<HttpEnv>,
   context: SignInContext,
   { error, attempt }: { readonly error: unknown; readonly attempt: UpstreamAttempt },
 ): Promise<Response> {
-  // A person who links an account is signed in already.
+  // Linking an account is not a sign-in.
   const isLink = attempt.linkUserId !== undefined;
   if (!isLink) await recordRefusal(c, context, error);
   const done = findRefusal(c, error);
@@ -285,7 +285,7 @@ async function leadBack(
   return c.redirect(`/sign-in${formatFlow({ hidden }, { done })}`, 303);
 }
 
-/** The provider's own refusals and failures have a cause, which the log alone tells. */
+/** Finds the explanation. Refusals and failures of the provider have a cause, which is only logged. */
 function findRefusal(c: Context<HttpEnv>, error: unknown): Refusal | undefined {
   if (!isFailure(error)) return undefined;
   if (error.cause === undefined) return error.details.done as Refusal | undefined;

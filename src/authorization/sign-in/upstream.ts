@@ -1,5 +1,5 @@
 /**
- * Speaks with the upstream OpenID provider: code flow, PKCE, state, nonce. An upstream account signs in a person here
+ * Connects to the upstream OpenID provider as its client: code flow, PKCE, state, nonce. An upstream account signs in a person here
  * only by its stored link, never by email: the address may not belong to the account.
  */
 import {
@@ -16,7 +16,7 @@ import type { World } from '../../world.ts';
 import { isEmail } from '../accounts/email-store.ts';
 
 export interface UpstreamConfig {
-  /** Its name on pages. */
+  /** The name of the provider on pages. */
   readonly name: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -30,43 +30,43 @@ export interface UpstreamConfig {
 export interface UpstreamProof {
   readonly codeVerifier: string;
   readonly nonce: string;
-  /** The person must sign in at the provider after this time; undefined if an earlier sign-in there is enough. */
+  /** The sign-in at the provider must be later than this time; undefined if an earlier one is enough. */
   readonly freshSinceMs?: number | undefined;
 }
 
-/** A person whom the provider has let in. */
+/** A person whom the provider has authenticated. */
 export interface AuthenticatedPerson {
   readonly subject: string;
-  /** When the person signed in at the provider; undefined if it does not say. */
+  /** When the person signed in at the provider (`auth_time`); undefined if the provider does not report it. */
   readonly authTimeMs: number | undefined;
-  /** Asks the provider for what the identity token leaves out, which may take 10 s. Never throws. */
+  /** Requests from the provider what the identity token leaves out, which may take 10 s. Never throws. */
   readProfile(): Promise<UpstreamPerson>;
 }
 
-/** Who the provider says it is. */
+/** The person as the provider describes them. */
 export interface UpstreamPerson {
   readonly subject: string;
   readonly login: string | undefined;
   readonly name: string | undefined;
   /** The address, if the provider has verified it. */
   readonly email: string | undefined;
-  /** Why the userinfo of the provider could not be read; then only what the identity token says is known. */
+  /** Why the userinfo of the provider could not be read; then the other fields have only what the identity token has. */
   readonly profileError?: unknown;
 }
 
 export interface UpstreamProvider {
   readonly config: UpstreamConfig;
-  /** `isFresh`: the provider must ask the person to sign in, even if they are signed in there. */
+  /** `isFresh`: the provider must ask the person to sign in even if they are signed in there. */
   createProof(world: World, isFresh: boolean): UpstreamProof;
-  /** Where to send the browser. Throws `unavailable` when the provider does not answer. */
+  /** Returns the URL to which the browser is sent. Throws `unavailable` if the provider does not answer. */
   createAuthorizationUrl(proof: UpstreamProof, request: { redirectUri: string; state: string }): Promise<URL>;
-  /** Throws `forbidden` for an answer that does not hold. */
+  /** Throws `forbidden` for an answer that is not valid. */
   authenticate(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<AuthenticatedPerson>;
 }
 
 /**
- * With `max_age`, the identity token has `auth_time` (OpenID Connect Core §2). A session ends 14 days after that time; within 13
- * days, it lasts for at least a day.
+ * The `max_age` of every request, with which the identity token has `auth_time` (OpenID Connect Core §2). A session ends 14 days
+ * after that time, so with 13 days it lasts for at least a day.
  */
 const MAX_AUTH_AGE_MS = 13 * 86_400_000;
 
@@ -116,7 +116,7 @@ function randomText(world: World): string {
   return Buffer.from(world.randomBytes(32)).toString('base64url');
 }
 
-/** Asks for the provider's metadata when first needed, and again after it failed. */
+/** Fetches the provider's metadata when it is first needed, and again after a failure. */
 function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
   const isPlain = config.issuer.startsWith('http:');
   let known: Promise<Configuration> | undefined;
@@ -136,8 +136,8 @@ function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
 
 /**
  * Fills in what the identity token leaves out: in the code flow, a provider answers `profile` and `email` at its userinfo
- * endpoint (OpenID Connect Core §5.4). An address counts only beside its own `email_verified`. A failure keeps no one out who
- * has an account here.
+ * endpoint (OpenID Connect Core §5.4). An address counts only with `email_verified` from the same source. A failure does not keep
+ * out a person who has an account here.
  */
 async function completePerson(
   configuration: Configuration,
@@ -156,8 +156,9 @@ async function completePerson(
 }
 
 /**
- * When the person signed in at the provider. One that does not say it, although it was asked with `max_age`, is believed to have
- * asked the person now: otherwise no one could sign in again there. A session of a time long ago would end at once.
+ * Returns when the person signed in at the provider. If the provider does not report it, although the request had `max_age`, the
+ * time is now: otherwise no one could sign in again there. A time before `MAX_AUTH_AGE_MS` is raised to that: with an older time,
+ * the session would end at once.
  */
 export function computeAuthTime(world: World, { authTimeMs }: AuthenticatedPerson): number {
   const nowMs = world.nowMs();
@@ -177,7 +178,7 @@ function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
     subject,
     login: text('preferred_username') ?? text('nickname'),
     name: text('name'),
-    // What the profile page would refuse is no address, also when the provider has verified it.
+    // An address that the profile page would refuse is ignored, even if the provider has verified it.
     email: email !== undefined && claims.email_verified === true && isEmail(email) ? email : undefined,
   };
 }

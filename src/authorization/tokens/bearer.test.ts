@@ -9,7 +9,7 @@ import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
 
 const USER = '/api/v5/user';
 
-/** The answer to a request whose body, in chunks, does not come. */
+/** The response to a request whose chunked body never arrives. */
 async function postHead(url: string, path: string, token: string, type: string): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

@@ -1,7 +1,7 @@
 /**
- * Counts tokens that ended because a password, a consent or a person changed, for the metrics. Nothing marks them: each use
- * checks the condition of its credential (credential-validity-store.ts). So those that are valid are counted just before the
- * change that ends them.
+ * Counts tokens that ended because a password, a consent or a person changed, for the metrics. No column marks them as ended:
+ * each use checks whether the credential is still valid (credential-validity-store.ts). So the valid ones are counted just
+ * before the change that ends them.
  */
 import { type Store, statement } from '../../database/store.ts';
 import type { World } from '../../world.ts';
@@ -33,7 +33,7 @@ export interface Ending {
   readonly endsPersonal?: boolean;
 }
 
-/** Call it before the change, and what it returns once the change is stored. */
+/** Call this before the change, and call the returned function after the change has committed. */
 export async function prepareEndedCount(
   { store, world, countToken }: EndedTokensDependencies,
   { reason, userId, clientId = '', endsPersonal = false }: Ending,

@@ -1,7 +1,7 @@
 /**
  * Records issued tokens in the audit log, a limited number an hour for one person and application. A client in a loop gets all
- * its tokens; the next event that is written has the number of omitted ones. Kept in this process: N processes write N times as
- * many.
+ * its tokens; the next event that is written has the number of omitted ones. Each process counts for itself: N processes write N
+ * times as many.
  */
 import type { BoundStatement } from '../../database/store.ts';
 import type { World } from '../../world.ts';
@@ -11,11 +11,11 @@ export interface IssueLog {
   prepare(event: IssuedTokens): IssueRecord;
 }
 
-/** Disposed without `count` (nothing was stored): the omitted events that it took over go to a later record. */
+/** If disposed without a call of `count` (nothing was stored), a later record gets the number of omitted events. */
 export interface IssueRecord extends Disposable {
-  /** These must be stored together with the tokens; empty when enough events are stored already. */
+  /** Must commit together with the tokens; empty if this hour has enough events. */
   readonly statements: readonly BoundStatement[];
-  /** Must be called once the tokens are stored: a refused request counts for nothing. */
+  /** Call it after the tokens have committed: a refused request does not count. */
   readonly count: () => void;
 }
 
@@ -27,7 +27,7 @@ export interface IssuedTokens extends Pick<AuditEvent, 'userId' | 'address'> {
 
 export const ISSUES_AN_HOUR = 100;
 const WINDOW_MS = 3_600_000;
-/** Beyond this the subject that came first is forgotten. */
+/** The most subjects (person and application) kept in memory; one more drops the oldest. */
 const MAX_SUBJECTS = 10_000;
 
 interface Window {
@@ -42,7 +42,7 @@ export function createIssueLog({ monotonicMs }: Pick<World, 'monotonicMs'>): Iss
     prepare: ({ userId, clientId, address, scope, nowMs }) => {
       const window = openWindow(windows, `${clientId} ${userId ?? ''}`, monotonicMs());
       if (window.written >= ISSUES_AN_HOUR) return createRecord([], () => (window.omitted += 1));
-      // Taken at once: another request may be prepared before this one is stored.
+      // Reset at once, since another request may be prepared before this one commits.
       let { omitted } = window;
       window.omitted = 0;
       const details = { scope, ...(omitted === 0 ? {} : { not_recorded: omitted }) };

@@ -1,4 +1,4 @@
-/** Makes a pair of access and refresh token with their lifetimes, and the JSON answer that carries them. */
+/** Makes a pair of access and refresh token with their lifetimes, and the JSON response with them. */
 import { hash } from 'node:crypto';
 import type { World } from '../../world.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
@@ -10,7 +10,7 @@ export interface TokenPair {
   readonly refreshToken: string;
 }
 
-/** The token object of GitCode, with `token_type` of RFC 6749 §5.1. */
+/** GitCode's token object, and `token_type` of RFC 6749 §5.1. */
 export interface TokenAnswer {
   readonly access_token: string;
   readonly token_type: 'bearer';
@@ -67,9 +67,9 @@ export function createSuccessorSeed(world: World): Uint8Array {
 }
 
 /**
- * The pair that follows a refresh token, the same each time: who shows the old token again, because the answer was lost,
- * gets it again, and nothing of it has to be kept. Both inputs are 256 random bits: without the seed, which never leaves
- * the store, the old token says nothing about the pair, and the seed says nothing without the old token.
+ * Derives the pair that follows a refresh token. It is the same each time, so a client that lost the response and presents the
+ * old token again gets the same pair, which the store does not have to keep. Both inputs are 256 random bits: the old token
+ * reveals nothing about the pair without the seed, which never leaves the store, and the seed nothing without the old token.
  */
 export function deriveSuccessor(oldToken: string, seed: Uint8Array): TokenPair {
   const input = `${Buffer.from(seed).toString('hex')} ${oldToken}`;
@@ -79,7 +79,7 @@ export function deriveSuccessor(oldToken: string, seed: Uint8Array): TokenPair {
   };
 }
 
-/** SHA-512 in counter mode. One digest is nearly always enough for a token. */
+/** Generates bytes by SHA-512 in counter mode. One digest is nearly always enough for a token. */
 function createStream(input: string): World['randomBytes'] {
   let counter = 0;
   return (size) => {

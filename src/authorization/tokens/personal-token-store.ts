@@ -1,4 +1,4 @@
-/** Stores personal access tokens as digests, finds the live ones, and revokes one with those that were created by calls with it. */
+/** Stores personal access tokens as digests, finds the live ones, and revokes a token with those that were created with it. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import { type Access, checkRole } from '../accounts/access-store.ts';
@@ -56,7 +56,7 @@ const personalTokenByIdSql = statement<PersonalTokenRow>(
   'personal-token-by-id',
   `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 AND p.token_id = $2`,
 );
-// Expired ones do not count: they allow nothing, and are deleted by themselves.
+// Expired tokens do not count: they allow nothing, and the sweeper deletes them.
 const countLiveOfUserSql = statement<{ total: number }>(
   'count-live-personal-tokens-of-user',
   `SELECT COUNT(*) AS total FROM personal_tokens
@@ -67,12 +67,12 @@ const insertPersonalTokenSql = statement(
   `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id,
      repositories) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
-// Waits for a change of the person under way, such as a new password that deletes the tokens, and is decided after it.
+// Locks the row: a change in progress, such as a new password that deletes the tokens, commits first and is seen here.
 const lockOwnerSql = statement<{ id: string }>(
   'lock-owner-of-personal-token',
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = COALESCE($2, epoch) RETURNING id',
 );
-// Deletes a token with all that it made, and all that these made.
+// Deletes a token, all tokens that were created with it, and so on.
 const deletePersonalTokenSql = statement<{ token_id: string }>(
   'delete-personal-token',
   `WITH RECURSIVE ended (token_id) AS (
@@ -86,8 +86,8 @@ const deletePersonalTokensSql = statement<{ token_id: string }>(
 );
 const markUsedSql = statement(
   'mark-personal-token-used',
-  // One of many calls at once that found the time old writes it. A time ahead was written by a wrong clock. PostgreSQL would
-  // take $2 for a 32-bit number beside a sum with a constant.
+  // Of many concurrent calls, one writes the time. A time in the future was written by a wrong clock, and is replaced. The
+  // subtraction is on the column, since PostgreSQL would take $2 in a sum with a constant for a 32-bit number.
   `UPDATE personal_tokens SET last_used_at_ms = $2
    WHERE token_id = $1 AND (COALESCE(last_used_at_ms, 0) <= $3 OR last_used_at_ms - ${MAX_SKEW_MS} > $2)`,
 );
@@ -112,12 +112,12 @@ export async function findLivePersonalToken(
   nowMs: number,
 ): Promise<LivePersonalToken | undefined> {
   const [row] = await store.readCached(livePersonalTokenSql, [hash]);
-  // Decided at each use: the row may come from the read cache.
+  // The expiry is checked here and not in SQL: the row may come from the read cache.
   if (row === undefined || (row.expires_at_ms ?? Infinity) <= nowMs) return undefined;
   return { ...toPersonalToken(row), login: row.login, isAdmin: row.is_admin === 1 };
 }
 
-/** Newest first, expired ones too until they are swept. */
+/** Newest first, with expired ones until they are swept. */
 export async function listPersonalTokens(store: Store, userId: string): Promise<PersonalToken[]> {
   return (await store.read(personalTokensOfSql, [userId])).map(toPersonalToken);
 }
@@ -131,23 +131,23 @@ export async function findPersonalToken(
   return row && toPersonalToken(row);
 }
 
-/** How many tokens that have not expired a person may have. */
+/** The most unexpired tokens of one person. */
 export const MAX_PERSONAL_TOKENS = 200;
 
 export interface PersonalTokenInsert {
   readonly token: Omit<PersonalToken, 'lastUsedAtMs'>;
   readonly hash: Uint8Array;
-  /** The token that makes it. */
+  /** The token that creates it; undefined on a page or by command. */
   readonly parentId: string | undefined;
-  /** The person's, as the session that makes the token read it. */
+  /** The person's generation as read with the session that creates the token. */
   readonly credentialGeneration: number | undefined;
   readonly audit: BoundStatement;
 }
 
-/** `ended`: the session or the token that makes it ended meanwhile. `full`: the person has as many as a person may have. */
+/** `ended`: the session or the token that creates it has ended meanwhile. `full`: the person has `MAX_PERSONAL_TOKENS`. */
 export type TokenInsertOutcome = 'inserted' | 'ended' | 'full';
 
-/** Counts and inserts in one transaction: two at once cannot both take the last place. */
+/** Counts and inserts in one transaction, so that two concurrent calls cannot exceed the limit. */
 export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, TokenInsertOutcome> = procedure(
   import.meta.url,
   'insertPersonalTokenOnce',
@@ -173,7 +173,7 @@ export interface PersonalTokenDeletion extends Access {
   readonly audit: BoundStatement;
 }
 
-/** Whether this user had such a token. Throws as `checkRole`. */
+/** Returns whether this user had such a token. Throws as `checkRole` does. */
 export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = procedure(
   import.meta.url,
   'deletePersonalTokenOnce',
@@ -186,12 +186,12 @@ export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> 
   },
 );
 
-/** Deletes all personal tokens of a user whose access has to end. Recorded if there are any. */
+/** Deletes all personal tokens of a user, and records it if there are any. */
 export function deletePersonalTokens(userId: string, audit: BoundStatement): RecordedChange {
   return { change: { statement: deletePersonalTokensSql, parameters: [userId] }, statements: [audit] };
 }
 
-/** Changes nothing if the last use that is recorded is after `beforeMs`. */
+/** Changes nothing if a use after `beforeMs` is recorded already. */
 export async function markPersonalTokenUsed(
   store: Store,
   tokenId: string,

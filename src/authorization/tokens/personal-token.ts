@@ -22,34 +22,34 @@ export interface PersonalTokenForm {
   readonly userId: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
-  /** `owner/name`; the token reaches these and no others. Undefined for all that its person reaches. */
+  /** `owner/name` of the only repositories that the token reaches; undefined for all that its person reaches. */
   readonly repositories?: readonly string[] | undefined;
-  /** Called before the token is stored, so that a failure of it does not lose the only copy of a token that was made. */
+  /** Called before the token is stored, so that its failure cannot lose the only copy of a stored token. */
   readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
   /** Undefined for a token that does not expire. */
   readonly expiresAtMs: number | undefined;
-  /** The personal token that makes it: both end together. */
+  /** The personal token that creates it; revoking that one revokes both. */
   readonly parentId?: string | undefined;
-  /** The generation of the session that makes it: no token is made once that session has ended by a new password. */
+  /** The generation of the session that creates it: if a new password has ended the session, no token is created. */
   readonly credentialGeneration?: number | undefined;
   readonly actorId?: string | undefined;
   readonly address?: string | undefined;
-  /** An operator makes it on the store. */
+  /** True if a command on the store creates it. */
   readonly isByCommand?: boolean;
 }
 
-/** The default that pages and the API offer. */
+/** The default lifetime on pages, in the API and on the command line, in days. */
 export const DEFAULT_PERSONAL_TOKEN_DAYS = 30;
 
 export interface NewPersonalToken {
   readonly token: PersonalToken;
-  /** The token's text: it is here and nowhere else. */
+  /** The token's text, which is not stored. */
   readonly secret: string;
-  /** The repositories of its list that its person does not reach. */
+  /** Those of its repositories that do not exist, or that its person may not see. */
   readonly unknownRepositories: readonly string[];
 }
 
-/** Throws `invalid` with the field, `conflict` when the person has too many. */
+/** Throws `invalid` with the field that breaks a rule, and `conflict` if the person has too many tokens. */
 export async function createPersonalToken(
   store: Store,
   world: World,
@@ -107,7 +107,7 @@ function auditCreation({ userId, actorId, address, isByCommand }: PersonalTokenF
 
 export interface ExpiryWish {
   readonly userId: string;
-  /** The personal token that makes another. */
+  /** The personal token that creates another. */
   readonly parentId: string;
   /** `null` for a token that does not expire; undefined for `DEFAULT_PERSONAL_TOKEN_DAYS`, or less. */
   readonly days: number | null | undefined;
@@ -115,7 +115,7 @@ export interface ExpiryWish {
 
 const DAY_MS = 86_400_000;
 
-/** The end of a token that another token creates: at the latest when that one ends. Throws `invalid` if a later end is requested. */
+/** Returns when a token that another token creates expires: never after that one. Throws `invalid` if a later time is requested. */
 export async function decideExpiry(
   store: Store,
   world: World,
@@ -127,7 +127,7 @@ export async function decideExpiry(
   if (days !== undefined && askedMs > latestMs)
     throw refuse(
       'expires_in_days',
-      `must not go beyond ${new Date(latestMs).toISOString()}, when the token that makes it ends`,
+      `must not go beyond ${new Date(latestMs).toISOString()}, when the token that creates it expires`,
     );
   const endMs = Math.min(askedMs, latestMs);
   return endMs === Infinity ? undefined : endMs;
@@ -140,15 +140,15 @@ export interface RevokedToken {
   /** The application through which the actor revokes it. */
   readonly clientId?: string | undefined;
   readonly address?: string | undefined;
-  /** An operator revokes it on the store. */
+  /** True if a command on the store revokes it. */
   readonly isByCommand?: boolean;
-  /** False: the token of an administrator is not revoked. */
+  /** False for an actor who may not revoke a token of an administrator. */
   readonly hasAllRights?: boolean;
 }
 
 /**
- * Throws `not_found` when this user has no such token, `forbidden` for an administrator's without all rights. Tokens that it made
- * end too. It is refused from the next call on, on every process.
+ * Revokes a token and those that were created with it; from the next call on, every process refuses them. Throws `not_found` if
+ * this user has no such token, and `forbidden` for a token of an administrator unless the actor has all rights.
  */
 export async function revokePersonalToken(
   store: Store,
@@ -172,7 +172,7 @@ function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: numb
   if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
 }
 
-/** The scopes of repositories: a token that is limited to some repositories can have no others. */
+/** A token that is limited to some repositories can have only these scopes. */
 const REPOSITORY_SCOPES: readonly Scope[] = [
   'all_projects',
   'all_pr',
@@ -202,7 +202,7 @@ async function checkAdminScope(store: Store, { userId, scopes }: PersonalTokenFo
   const needing = scopes.find(isAdministratorScope);
   if (needing === undefined) return;
   const user = await findUserById(store, userId);
-  if (user?.isAdmin !== true) throw refuse('scopes', `must not have ${needing}: the person is no administrator`);
+  if (user?.isAdmin !== true) throw refuse('scopes', `must not have ${needing}: the person is not an administrator`);
 }
 
 function refuse(field: string, rule: string): Failure {

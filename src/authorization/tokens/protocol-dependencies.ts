@@ -16,18 +16,18 @@ export interface ProtocolDependencies {
   readonly world: World;
   readonly log: Log;
   readonly cipher: SecretCipher;
-  /** The address of the authorization server, and its name in `iss`. */
+  /** The address of the authorization server, which is also `iss`. */
   readonly issuer: string;
   /** The address of the resource API. */
   readonly baseUrl: string;
   readonly settings: Config['authorization'];
   readonly limits: ClientLimits;
-  /** Where failed client authentications are recorded. */
+  /** Records failed client authentications. */
   readonly refusals: RefusalLog;
-  /** Where issued tokens are recorded. */
+  /** Records issued tokens. */
   readonly issueLog: IssueLog;
   readonly signingKeys: SigningKeys;
   readonly countToken: CountToken;
-  /** Absent: nothing is known about repositories. */
+  /** Absent if the service has no repositories. */
   readonly findUnknownRepositories?: FindUnknownRepositories | undefined;
 }

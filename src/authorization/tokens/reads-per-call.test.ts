@@ -57,7 +57,7 @@ for (const [title, prepare] of cases)
     const server = parts.use(await startAuthorizationServer(parts.use(await openTestStore(place, {}, {}))));
     const call = await prepare(server);
     await call();
-    // The first call records the use of a token or a secret without waiting for it: writes are stored in turn.
+    // The first call records the use of a token or a secret without waiting for it; a later write commits after that one.
     await createPerson(server);
     await call();
     const reads = countReads(t);

@@ -1,8 +1,8 @@
 /**
  * Reads the bearer token of a request, refuses with 401 or 403, and checks its scope (RFC 6750). A token may come as
  * `Authorization: Bearer`, `Authorization: token`, `PRIVATE-TOKEN`, or as the parameter `access_token` in the query, a form or
- * JSON (GitCode's clients). §2 lets a client use one of these ways; some send the same token in two, which says nothing else
- * than one of them would. Different tokens are refused.
+ * JSON (GitCode's clients). §2 allows one of these ways per request, but some clients send the same token in two, which is
+ * harmless and accepted. Different tokens are refused.
  */
 import type { Context } from 'hono';
 import { createMiddleware } from 'hono/factory';
@@ -27,9 +27,9 @@ export function createRequireScope(verifyToken: VerifyToken): RequireScope {
 }
 
 /**
- * Guards routes that hand out or list access: an application that could make tokens or add secrets in its user's name would keep
- * access after the user took it back, and the consent page promises that it sees a profile, not tokens and their repositories.
- * Only a token that the user made passes. It must stand behind `requireScope`.
+ * Guards routes that create or list credentials: only a personal token passes. An application that could make tokens or add
+ * secrets for its user would keep access after the user revoked it, and the consent page promises that it sees a profile, not
+ * tokens and their repositories. Use it after `requireScope`.
  */
 export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next) => {
   if (c.get('identity').tokenKind !== 'personal')
@@ -40,7 +40,7 @@ export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next
 /** The description of such routes. */
 export const PERSONAL_TOKEN_ONLY = 'It takes a personal access token: an application cannot call it.';
 
-/** Who calls, when the token has this scope; throws what RFC 6750 §3.1 says when it has not. */
+/** Returns the caller if the token has this scope; otherwise throws the error of RFC 6750 §3.1. */
 export async function identifyFor(scope: string, call: Call, verifyToken: VerifyToken): Promise<Identity> {
   return await identifyAnd(call, verifyToken, (identity) => {
     if (!permits(identity, scope)) throw refuseScope(scope);
@@ -52,16 +52,16 @@ export async function identify(call: Call, verifyToken: VerifyToken): Promise<Id
   return await identifyAnd(call, verifyToken, () => {});
 }
 
-/** `check` throws for a caller who may not do this: it is called before more than fields of the body are read. */
+/** `check` throws for a caller who lacks the permission. A token in the head is checked before any of the body is read. */
 async function identifyAnd(
   call: Call,
   verifyToken: VerifyToken,
   check: (identity: Identity) => void,
 ): Promise<Identity> {
-  // For a cache that keeps what it must not: an answer to one token is not the answer to another, or to none.
+  // Keeps a cache from serving the response for one token to a request with another, or with none.
   call.setHeader('Vary', 'Authorization, Private-Token');
   const token = readHeadToken(call);
-  // A stranger's body is not read: only where the head has no token, the body may have it.
+  // The body of a caller with an invalid token is not read. Only if the head has no token may the body have it.
   const known = token === undefined ? undefined : await verifySent(token, verifyToken);
   if (known !== undefined) check(known);
   const inBody = await readBodyToken(call, known);
@@ -79,7 +79,7 @@ async function verifySent(token: string, verifyToken: VerifyToken): Promise<Iden
   return identity;
 }
 
-/** The token in the headers or the query; undefined when none was sent. Throws `invalid` when two of them differ. */
+/** Returns the token in the headers or the query; undefined without a token. Throws `invalid` if two differ. */
 function readHeadToken(call: Call): string | undefined {
   const inQuery = call.query === '' ? [] : parsePairs(call.query).getAll('access_token');
   const sent = [readAuthorization(call.header('authorization')), call.header('private-token'), ...inQuery];
@@ -96,18 +96,18 @@ function readAuthorization(header: string | undefined): string | undefined {
 async function readBodyToken(call: Call, known: Identity | undefined): Promise<string | undefined> {
   if (call.method === 'GET' || call.method === 'HEAD') return undefined;
   if (!mayHoldFields(call.header('content-type') ?? '')) return undefined;
-  // The handler may take more than fields, and the search would refuse it when its length is not known.
+  // Reads the whole body first: the handler may accept one that is too long for fields, and its length is not known.
   if (known !== undefined && call.header('transfer-encoding') !== undefined) await call.bytes();
   try {
     const { access_token: token } = await readBodyFields(call);
     return typeof token === 'string' && token !== '' ? token : undefined;
   } catch {
-    // A body that cannot be read, or is too long for named fields, holds no token; the handler says what is wrong with it.
+    // A body that cannot be read, or is too long for fields, has no token; the handler reports what is wrong with it.
     return undefined;
   }
 }
 
-/** §3.1: a request without any credentials gets the challenge without an error code. */
+/** RFC 6750 §3.1: a request without any credentials gets a challenge without an error code. */
 function refuseAnonymous(): Failure {
   return refuse('unauthenticated', '401, token not found', `Bearer ${REALM}`);
 }

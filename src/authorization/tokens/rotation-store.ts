@@ -4,9 +4,9 @@
  *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
  *  - within the grace a rotated token answers with the same successor again, until the successor has itself been used. The
  *    successor is not stored: the row has a seed, and only the seed and the old token together yield it;
- *  - a rotated token that is shown after the grace, or after its successor has itself been used, revokes its whole family
- *    (RFC 9700 §4.14.2), however often the family was refreshed since. This holds until the old token itself expires, and if
- *    client, authentication and scope are right; otherwise the request is only refused.
+ *  - a rotated token that is presented after the grace, or after its successor has itself been used, revokes its whole family
+ *    (RFC 9700 §4.14.2), however often the family was refreshed since. This holds until the old token itself expires, and only
+ *    if client, authentication and scope are right; otherwise the request is just refused.
  * The words family, grant and generation are explained in token-store.ts and credential-validity-store.ts.
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
@@ -19,14 +19,14 @@ export interface Rotation {
   readonly tokenHash: Uint8Array;
   readonly nowMs: number;
   readonly graceMs: number;
-  /** The client that authenticated, or that was only named, if any. */
+  /** The client that authenticated or only sent its id; undefined if the request names none. */
   readonly clientId: string | undefined;
   readonly isAuthenticated: boolean;
-  /** The scope that the client names for the new access token, as it was sent. */
+  /** The scope parameter as it was sent. */
   readonly askedScope: string | undefined;
   readonly access: NewToken;
   readonly refresh: NewToken;
-  /** The new pair is derived from it and the old token (`deriveSuccessor`). */
+  /** The new pair is derived from this seed and the old token (`deriveSuccessor`). */
   readonly successorSeed: Uint8Array;
   readonly address: string | undefined;
 }
@@ -49,7 +49,7 @@ interface RefreshRow {
   readonly grant_types: string;
 }
 
-// Whatever stops a family stops it here: revoked, application gone or disabled, or its person or consent is no longer valid.
+// No row if the family is revoked, its application is deleted or disabled, or its person or consent is no longer valid.
 const liveRefreshSql = statement<RefreshRow>(
   'live-refresh-token',
   `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,
@@ -70,7 +70,7 @@ const generationUnusedSql = statement<{ generation: number }>(
   'SELECT generation FROM refresh_tokens WHERE family_id = $1 AND generation = $2 AND rotated_at_ms IS NULL',
 );
 
-/** RFC 6749 §6 with rotation. The outcome says what to answer; everything it decides is committed with it. */
+/** Refreshes with rotation (RFC 6749 §6). The outcome decides the response; all its changes commit in this transaction. */
 export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
   import.meta.url,
   'rotateRefresh',
@@ -93,7 +93,7 @@ function chooseScope(granted: string, asked: string | undefined): string | undef
   return scopes && formatScope(scopes);
 }
 
-/** `row` has the scope of the new access token, as in `repeatOrRevoke`. */
+/** `scope` of `row` is that of the new access token, also in `repeatOrRevoke`. */
 async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
   const { tokenHash, nowMs, access, refresh } = rotation;
   const won = await transaction.run(markRotatedSql, [tokenHash, nowMs, rotation.successorSeed]);
@@ -108,8 +108,8 @@ async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotat
 }
 
 /**
- * The distance counts in both directions: a clock that was put back must not stretch the grace. With `graceMs` 0 there is no
- * grace, even in the same millisecond.
+ * Repeats the answer within the grace, or revokes the family. The time since the rotation counts as an absolute value, so that a
+ * clock that was set back does not stretch the grace. With `graceMs` 0 there is no grace, even in the same millisecond.
  */
 async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
   const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;

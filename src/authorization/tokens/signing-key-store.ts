@@ -1,4 +1,4 @@
-/** Stores the keys that sign identity tokens, the private half encrypted, and decides for all processes when the next one is due. */
+/** Stores the keys that sign identity tokens, with encrypted private keys, and decides when the next one is due (rotation). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 
@@ -48,8 +48,8 @@ function toKey(row: KeyRow): StoredKey {
 const ROTATE_AFTER_MS = 30 * 86_400_000;
 
 /**
- * Returns true while the newest key is younger than `ROTATE_AFTER_MS`. Keys dated ahead would delay the rotation, so they are
- * ignored. If all are, the clock is behind: the newest is used.
+ * Returns true while the newest key is younger than `ROTATE_AFTER_MS`. Keys dated in the future would delay the rotation, so they
+ * are ignored. If all are in the future, the clock is behind, and the newest key counts.
  */
 export function hasFreshKey(keys: readonly StoredKey[], nowMs: number): boolean {
   const newest = keys.findLast((key) => key.createdAtMs <= nowMs + MAX_SKEW_MS) ?? keys.at(-1);
@@ -61,7 +61,7 @@ export interface NextKey {
   readonly nowMs: number;
 }
 
-/** Stores the key unless there is a fresh one: making a key takes long enough for another process to have made or replaced it. */
+/** Stores the key unless there is a fresh one: while this process made a key, another may have stored or replaced one. */
 export const insertKeyUnlessFresh: Procedure<NextKey, void> = procedure(
   import.meta.url,
   'insertKeyUnlessFresh',
@@ -76,7 +76,7 @@ export interface KeyReplacement {
   readonly audit: BoundStatement;
 }
 
-/** Stores the key in the place of all others, and returns their ids. Of two that do so at once, the later replaces the earlier. */
+/** Replaces all keys by this one, and returns their ids. Of two concurrent calls, the later one replaces the key of the earlier. */
 export const replaceAllKeys: Procedure<KeyReplacement, string[]> = procedure(
   import.meta.url,
   'replaceAllKeys',

@@ -17,7 +17,7 @@ forEachEngine(
     let nowMs = Date.UTC(2026, 0, 1);
     const world: World = { ...realWorld, nowMs: () => nowMs };
     const cipher = createSecretCipher([new Uint8Array(32)], world);
-    // Of a process that has just started.
+    // As in a process that has just started.
     const createKeys = () => createSigningKeys({ store, world, cipher });
     const { kid } = await createKeys().findCurrent();
     nowMs += 365 * DAY_MS;
@@ -72,7 +72,7 @@ forEachEngine('callers that need a new key at the same time make one', async (st
 
 const createAudit = () => auditStatement({ kind: 'signing_keys_replaced', userId: 'ada' }, realWorld.nowMs());
 
-/** Made before, so that the transactions begin together: the making of a real key takes from 30 to 300 ms. */
+/** Created in advance, so that the transactions begin together: creating a real key takes 30 to 300 ms. */
 function nameKey(kid: string): StoredKey {
   const createdAtMs = realWorld.nowMs();
   return {

@@ -1,8 +1,8 @@
 /**
- * Creates signing keys, publishes them (JWKS), and finds the one that signs. A key is published a while before it signs and long
- * after, so that no client ever meets a token whose key it cannot find: created → published → signs (after 10 minutes, or at
- * once when there is no other) → followed by the next after 30 days → published 30 days more. A leaked key is replaced at once
- * instead: every process reads from the store, for each signature, which key signs.
+ * Creates signing keys, publishes them (JWKS), and finds the one that signs. A key is published for a while before it signs and
+ * long after, so that a client always finds the key of a token: created and published → signs (after 10 minutes, or at once if
+ * there is no other) → replaced by the next key after 30 days → published for 30 more days. A leaked key is replaced at once:
+ * for each signature, every process reads from the store which key signs.
  */
 import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -27,9 +27,9 @@ export interface SigningKey {
 export interface SigningKeys {
   /** The key that signs now. Creates the first key when the store has none. */
   findCurrent(): Promise<SigningKey>;
-  /** Lists the keys that the JWKS shows. */
+  /** Lists the public keys of the JWKS. */
   listPublic(): Promise<JWK[]>;
-  /** Makes the next key when the newest is old. */
+  /** Creates the next key if the newest is 30 days old. */
   ensureFresh(): Promise<void>;
 }
 
@@ -46,14 +46,14 @@ export interface KeyDependencies {
 }
 
 export function createSigningKeys({ store, cipher, world }: KeyDependencies): SigningKeys {
-  // Opening a key costs more than the read that finds out which one signs.
+  // Cached, because decrypting a key costs more than the read that finds which one signs.
   let opened: SigningKey | undefined;
   let making: Promise<void> | undefined;
 
   async function ensureKeys(): Promise<StoredKey[]> {
     const keys = await listSigningKeys(store, world.nowMs());
     if (hasFreshKey(keys, world.nowMs())) return keys;
-    // All callers wait for one key: each would make its own otherwise, and publish it for two months.
+    // All callers wait for one key; otherwise each would make one, which is then published for 60 days.
     making ??= makeKey().finally(() => {
       making = undefined;
     });
@@ -86,8 +86,8 @@ export function findSigning(keys: readonly StoredKey[], nowMs: number): StoredKe
 }
 
 /**
- * Replaces every key, also one that has not signed yet: a thief who has read the store has it too. The new key signs at once, and
- * what the others have signed is refused by all who read the published keys again. Returns its id and theirs.
+ * Replaces every key, including one that has not signed yet: a thief who has read the store has it too. The new key signs at
+ * once; clients that read the JWKS again refuse tokens of the old keys. Returns the new id and the replaced ones.
  */
 export async function replaceSigningKeys(
   { store, cipher, world }: KeyDependencies,

@@ -1,22 +1,22 @@
 /**
- * Ends the oldest tokens of a client that asks for too many, so that rows are bounded. Surplus tokens are those over the limit of
- * tokens per client (and person). Few honest clients come near the limits.
+ * Ends the oldest tokens of a client that requests too many, so that the number of rows is bounded. Surplus tokens are those
+ * over the limit per client (and person). Honest clients rarely come near the limits.
  */
 import { type BoundStatement, statement, type Transaction } from '../../database/store.ts';
 import { MAX_SKEW_MS } from '../../steady-clock.ts';
 import type { World } from '../../world.ts';
 
-/** Sign-ins of one person with one application that can be refreshed; the one that was refreshed longest ago ends. */
+/** The most token families (sign-ins) of one person with one application; one more ends that refreshed longest ago. */
 export const MAX_FAMILIES = 100;
-/** Tokens that an application got for itself; the oldest end. */
+/** The most tokens that an application has for itself; one more ends the oldest. */
 export const MAX_OWN_TOKENS = 10_000;
 /**
- * Access tokens of a family, the latest ones. Its refresh tokens are all known until it ends or they expire: who shows one that
- * was used ends the family, and a thief could make the service forget the stolen one by refreshing often.
+ * How many of the latest access tokens of a family are kept, at least. Its used refresh tokens are all kept until they expire,
+ * since reuse of any ends the family; with a limit, a thief could have the stolen one deleted by refreshing often.
  */
 export const ACCESS_TOKENS_KEPT = 64;
 
-/** One call in this many, drawn at random, deletes the surplus tokens of those before it: a search in each would cost more than the call. */
+/** One call in this many, drawn at random, deletes surplus tokens: a search in each call would cost more than the call. */
 const CALLS_TOGETHER = 16;
 const DELETED_AT_ONCE = 1000;
 
@@ -24,8 +24,8 @@ export function drawsDeletion(world: Pick<World, 'random'>): boolean {
   return world.random() * CALLS_TOGETHER < 1;
 }
 
-// The family that was just made stays. Of the others, revoked ones go first, then those dated in the future by a wrong clock;
-// otherwise they would count as newest until that time.
+// The family that was just created stays. Of the others, revoked ones are deleted first, then those dated in the future by a
+// wrong clock; otherwise these would count as newest until that time.
 const deleteFamiliesSql = statement<{ family_id: string }>(
   'delete-surplus-families',
   `DELETE FROM token_families WHERE family_id IN (
@@ -48,7 +48,7 @@ const deleteAccessTokensSql = statement(
 
 interface NewFamily {
   readonly clientId: string;
-  /** The one that was just made. */
+  /** The family that was just created. */
   readonly familyId: string;
   readonly nowMs: number;
 }
@@ -73,7 +73,7 @@ const deleteOwnAccessTokensSql = statement(
   'delete-surplus-own-access-tokens',
   `DELETE FROM access_tokens WHERE family_id IN (${ownSurplus})`,
 );
-// Families that others have added since the statement before may make more of them surplus: their access tokens are still there.
+// Keeps families that still have access tokens: concurrent calls may have made more families surplus since the statement above.
 const deleteOwnFamiliesSql = statement(
   'delete-surplus-own-families',
   `DELETE FROM token_families WHERE family_id IN (${ownSurplus})
@@ -88,7 +88,7 @@ export function deleteSurplusOwnTokensStatements({ clientId, familyId, nowMs }: 
   }));
 }
 
-/** An access token that is so young stays, however often its family is refreshed: a call with it may be under way. */
+/** A younger access token is kept, however often its family is refreshed: a call with it may be in progress. */
 const YOUNG_MS = 10_000;
 
 const generationIssuedSql = statement<{ issued_at_ms: number }>(
@@ -100,7 +100,7 @@ const deleteOldAccessTokensSql = statement(
   'DELETE FROM access_tokens WHERE family_id = $1 AND issued_at_ms < $2',
 );
 
-/** Deletes the access tokens of a family beyond its latest ones, each time it has had so many more. */
+/** Deletes the access tokens of a family before its latest `ACCESS_TOKENS_KEPT`, once in as many refreshes. */
 export async function deleteOldAccessTokens(
   transaction: Transaction,
   { familyId, generation, nowMs }: { readonly familyId: string; readonly generation: number; readonly nowMs: number },

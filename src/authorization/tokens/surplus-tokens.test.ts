@@ -1,4 +1,4 @@
-/** One client can make the database keep a bounded number of rows, however often it asks for tokens. */
+/** One client can add only a bounded number of rows to the database, however many tokens it requests. */
 import assert from 'node:assert/strict';
 import {
   type AuthorizationServer,
@@ -43,7 +43,7 @@ async function countRows(store: Store) {
   return rows;
 }
 
-/** One of sixteen calls deletes: that 600 calls in a row delete nothing happens once in 10^16 runs. */
+/** One of sixteen calls deletes. The probability that none of 600 calls does is below 10^-16. */
 const TRIES = 600;
 
 async function callUntil(isDone: () => Promise<boolean>, call: () => Promise<unknown>): Promise<void> {
@@ -62,7 +62,7 @@ interface Insertion {
   readonly madeAtMs?: number;
 }
 
-/** Families that are older than any that the test asks for, unless `madeAtMs` says otherwise. */
+/** Families that are older than any that the test creates, unless `madeAtMs` is later. */
 async function insertOldFamilies({ store, world }: AuthorizationServer, insertion: Insertion): Promise<void> {
   const { clientId, person, count, madeAtMs: nowMs = world.nowMs() - 3_600_000 } = insertion;
   const expiresAtMs = world.nowMs() + 86_400_000;
@@ -94,7 +94,7 @@ forEachEngine('a family that is refreshed without end keeps a bounded number of 
     assert.equal(await callApi(server, token), 200);
 });
 
-/** What the owner of a stolen token can do about it, whose thief refreshed it many times. */
+/** The owner of a stolen token can end it, even if the thief refreshed it many times. */
 const defences = ['refresh', 'revoke'] as const;
 for (const defence of defences)
   forEachEngine(

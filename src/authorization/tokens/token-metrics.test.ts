@@ -9,7 +9,7 @@ import { createSession } from '../accounts/session-store.ts';
 import { resetPassword, resetSecondStep } from '../administration/manage-people.ts';
 import { createPersonalToken } from './personal-token.ts';
 
-/** Of each event and kind that was counted. */
+/** The counts by event and kind. */
 async function readCounts(url: string): Promise<Record<string, number>> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const series = [...text.matchAll(/^trivet_tokens_total\{event="(\w+)",kind="(\w+)"(?:,reason="(\w+)")?\} (\d+)$/gm)];

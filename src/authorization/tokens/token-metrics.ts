@@ -4,7 +4,7 @@ import type { VerifyToken } from '../../identity.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { isSecretOf } from '../accounts/secret-text.ts';
 
-/** Grants and tokens; `other` is a text that is neither, or a grant type that is not supported. */
+/** Grants and tokens; `other` is a text that is no token, or an unsupported grant type. */
 export type TokenKind =
   | 'authorization_code'
   | 'device_code'
@@ -14,7 +14,7 @@ export type TokenKind =
   | 'personal'
   | 'other';
 
-/** The outcomes that each kind can have: each series exists before its first event. */
+/** The kinds that each event can have; all series start at 0, before their first event. */
 const KINDS_OF = {
   issued: ['authorization_code', 'device_code', 'client_credentials', 'personal'],
   refreshed: ['refresh_token'],
@@ -51,12 +51,12 @@ export function createTokenCount(metrics: Metrics): CountToken {
   };
 }
 
-/** Set for tokens that ended. */
+/** The label `reason` is set only for tokens that ended. */
 function listReasons(event: string): readonly { readonly reason?: EndReason }[] {
   return event === 'ended' ? END_REASONS.map((reason) => ({ reason })) : [{}];
 }
 
-/** Counts the tokens that are unknown, expired or revoked. */
+/** Wraps `verifyToken` to count the tokens that it refuses: unknown, expired or revoked. */
 export function countRefusals(countToken: CountToken, verifyToken: VerifyToken): VerifyToken {
   return async (token) => {
     const identity = await verifyToken(token);

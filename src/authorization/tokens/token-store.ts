@@ -1,7 +1,7 @@
 /**
- * Stores access and refresh tokens as digests, and the families that are revoked together. A family has all tokens that came of
- * one authorization of a user (RFC 6749 calls it a grant); its refresh tokens are numbered by `generation` (rotation-store.ts).
- * The words `generation`, `epoch` and `grant_id` are explained in accounts/credential-validity-store.ts.
+ * Stores access and refresh tokens as digests, and the families that are revoked together. A family has all tokens that come
+ * from one authorization by a user (RFC 6749 calls it a grant); its refresh tokens are numbered by `generation`
+ * (rotation-store.ts). `generation`, `epoch` and `grant_id` are explained in accounts/credential-validity-store.ts.
  */
 import {
   type BoundStatement,
@@ -57,7 +57,7 @@ export const insertAccessSql = statement(
   'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
 
-/** A family with its first tokens. The refresh token ends with the family at the latest. */
+/** Inserts a family with its first tokens. The refresh token expires no later than the family. */
 export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): BoundStatement[] {
   const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
   const { access, refresh } = tokens;
@@ -91,7 +91,7 @@ export interface RevocationReason {
   readonly address: string | undefined;
 }
 
-/** False when the family is dead already: then nothing happens, and nothing is recorded. */
+/** Returns false, and records nothing, if the family is revoked already. */
 export async function revokeFamily(
   transaction: Transaction,
   familyId: string,
@@ -108,7 +108,7 @@ export async function revokeFamily(
 export interface Revocation {
   readonly tokenHash: Uint8Array;
   readonly kind: 'access' | 'refresh';
-  /** Only a token of this client is revoked. */
+  /** The token is revoked only if it belongs to this client. */
   readonly clientId: string;
   readonly nowMs: number;
   readonly address: string | undefined;
@@ -130,7 +130,7 @@ const familyOwnerSql = statement<{ user_id: string | null }>(
   'SELECT user_id FROM token_families WHERE family_id = $1',
 );
 
-/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. False when nothing was revoked. */
+/** Revokes a refresh token with its family, or one access token (RFC 7009 §2.1). Returns false if nothing was revoked. */
 export const revokeToken: Procedure<Revocation, boolean> = procedure(
   import.meta.url,
   'revokeToken',
@@ -150,7 +150,7 @@ export const revokeToken: Procedure<Revocation, boolean> = procedure(
   },
 );
 
-/** A token that may be used now, and whom it speaks for. */
+/** A valid token, and the client and person for whom it acts. */
 export interface LiveToken {
   readonly kind: 'access' | 'refresh';
   readonly clientId: string;
@@ -173,10 +173,10 @@ interface LiveTokenRow {
   readonly is_admin: number | null;
 }
 
-// A token that an application got for itself speaks for its owner: a person who was disabled must not go on through it.
+// A token that an application got for itself needs an enabled owner: a disabled person must not keep access through it.
 const IS_OWNER_ENABLED = 'NOT EXISTS (SELECT 1 FROM users o WHERE o.id = a.owner_id AND o.disabled_at_ms IS NOT NULL)';
-// One point read over five primary keys: whatever ends or stops the token shows on the very next call, on every process.
-// The time is no parameter, so that the row can come from the read cache; what has expired is decided at each use.
+// One point read over five primary keys, so that whatever ends or stops the token counts from the next call on, on every
+// process. The time is no parameter, so that the row can come from the read cache; the expiry is checked at each use.
 const liveAccessSql = statement<LiveTokenRow>(
   'live-access-token',
   `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
@@ -188,7 +188,7 @@ const liveAccessSql = statement<LiveTokenRow>(
      AND a.disabled_at_ms IS NULL
      AND CASE WHEN f.user_id IS NULL THEN ${IS_OWNER_ENABLED} ELSE u.id IS NOT NULL AND ${isStillValid('f')} END`,
 );
-// A refresh token of an earlier release may have a later end than its family.
+// A refresh token of an earlier release may expire later than its family; the earlier time counts.
 const unusedRefreshSql = statement<LiveTokenRow>(
   'unused-refresh-token',
   `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, f.user_id, u.login, u.is_admin,
@@ -210,7 +210,7 @@ export async function findLiveToken(
   return row !== undefined && row.expires_at_ms > nowMs ? toLiveToken(row, kind) : undefined;
 }
 
-/** The access token of an answer that is repeated: it may have expired since. */
+/** Finds the access token of a repeated response, which may have expired since. */
 export async function findAccessTokenOfAnyAge(store: Store, hash: Uint8Array): Promise<LiveToken | undefined> {
   return findLiveToken(store, 'access', { hash, nowMs: Number.NEGATIVE_INFINITY });
 }

@@ -1,7 +1,7 @@
 /**
- * Decides whom a bearer token speaks for, and refuses revoked and expired ones at once. Every check reads the token's row and
- * the rows that it depends on. They come from the read cache only if nothing was committed since they were read
- * (`store.readCached`): a revocation shows on the next call.
+ * Decides for whom a bearer token acts, and refuses revoked and expired tokens. Every check reads the token's row and the rows
+ * that it depends on. They come from the read cache only if nothing was committed since they were read (`store.readCached`), so
+ * a revocation counts from the next call on.
  */
 import type { Identity, VerifyToken } from '../../identity.ts';
 import { isAdministratorScope } from '../../scopes.ts';
@@ -11,7 +11,7 @@ import type { ProtocolDependencies } from './protocol-dependencies.ts';
 import { countRefusals } from './token-metrics.ts';
 import { findLiveToken, type LiveToken } from './token-store.ts';
 
-/** A page that says "last used" needs no more than this. */
+/** The precision of "last used" on pages. */
 const USE_STEP_MS = 60_000;
 
 export function createVerifyToken(
@@ -32,25 +32,25 @@ export function createVerifyToken(
   });
 }
 
-/** An application that acts for itself goes by its client id, which is never the id or the login of a person. */
+/** An application that acts for itself has its client id, which is never the id or the login of a person, as user id. */
 function toIdentity({ clientId, scope, user }: LiveToken): Identity {
   const person = user ?? { id: clientId, login: clientId, isAdmin: false };
   const scopes = scope.split(' ');
   return { userId: person.id, ...pickPerson(person, scopes), tokenKind: 'access', clientId };
 }
 
-/** The role alone gives a token nothing: its person must have given it the scope too. */
+/** The role alone gives a token no rights: it must also have the administrator scope. */
 function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, scopes: readonly string[]) {
-  const counting = listCountingScopes(scopes, isAdmin);
+  const counting = listEffectiveScopes(scopes, isAdmin);
   return { login, scopes: counting, isAdmin: counting.includes('admin') };
 }
 
-/** The scopes of a token that count now: those for administrators only while its person is one. */
-export function listCountingScopes(scopes: readonly string[], isAdmin: boolean): readonly string[] {
+/** The scopes of a token that count now: administrator scopes count only while its person is an administrator. */
+export function listEffectiveScopes(scopes: readonly string[], isAdmin: boolean): readonly string[] {
   return isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
-/** At most once a minute for each token. The caller does not wait for it. */
+/** Records the use of a token, at most once a minute. The caller does not wait for the write. */
 export function recordTokenUse(
   dependencies: Pick<ProtocolDependencies, 'store' | 'log'>,
   token: LivePersonalToken,

@@ -1,4 +1,4 @@
-/** Serves the delivery log of a webhook, and sends deliveries again (redelivery). */
+/** Serves the delivery log of a webhook in pages of 25, and sends deliveries again (redelivery). */
 import type { Mistake } from '../../pages/elements.ts';
 import { nameByLabel } from '../../pages/field-labels.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';

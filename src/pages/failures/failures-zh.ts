@@ -39,13 +39,13 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['The service failed; the trace id finds the reason in its log', '服务出错；可凭追踪编号在其日志中查找原因。'],
   // Accounts
   [
-    'Cannot take the password: it must be {} to {} characters long, got {}',
+    'Cannot use the password: it must be {} to {} characters long, got {}',
     '密码长度必须为 {1} 到 {2} 个字符，当前为 {3} 个。',
   ],
-  ['Cannot take the password: it must have at least 4 different characters', '密码至少要有 4 个不同的字符。'],
-  ['Cannot take the password: it must be more than the login', '密码不能只是用户名。'],
+  ['Cannot use the password: it must have at least 4 different characters', '密码至少要有 4 个不同的字符。'],
+  ['Cannot use the password: it must be more than the login', '密码不能只是用户名。'],
   [
-    'Cannot take the login "{}": it must be 1 to 64 letters, digits, ".", "_" or "-", and begin and end with a letter or digit',
+    'Cannot use the login "{}": it must be 1 to 64 letters, digits, ".", "_" or "-", and begin and end with a letter or digit',
     '用户名“{1}”无效：必须由 1 到 64 个字母、数字、“.”、“_”或“-”组成，并以字母或数字开头和结尾。',
   ],
   ['Cannot create the user: the login "{}" is taken', '用户名“{1}”已被占用。'],
@@ -58,7 +58,7 @@ export const PHRASES_ZH: readonly Phrase[] = [
     '“{1}”是另一个账号已验证的邮箱地址。',
   ],
   ['Cannot change the password: another one was set meanwhile', '无法修改密码：期间已设置了另一个密码。'],
-  ['Cannot check a password right now: too many are being checked', '当前正在验证的密码过多，请稍后重试。'],
+  ['Cannot check a password right now: too many passwords are being checked', '当前正在验证的密码过多，请稍后重试。'],
   ['Too many attempts: try again in {} seconds', '尝试次数过多：请在 {1} 秒后重试。'],
   ['Too many attempts, try again later', '尝试次数过多，请稍后重试。'],
   ['The passkey was not accepted', '通行密钥未被接受。'],
@@ -77,12 +77,12 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['{} did not let you in', '{1} 拒绝了登录。'],
   ['{} does not answer at the moment', '{1} 暂时没有响应。'],
   ['The provider sent no subject', '身份提供方没有返回用户标识。'],
-  ['Cannot create the account: too many have this login', '无法创建账号：使用此用户名的账号过多。'],
+  ['Cannot create the account: too many accounts have this login', '无法创建账号：使用此用户名的账号过多。'],
   ['There is no person with the login "{}"', '没有用户名为“{1}”的用户。'],
   ['Cannot verify "{}": the account has another address by now', '无法验证“{1}”：该账号的地址在此期间已更改。'],
-  ['Cannot disable the user: it is yourself', '不能停用您自己的账号。'],
+  ['Cannot disable the user: it is your own account', '不能停用您自己的账号。'],
   [
-    'Cannot take the rights: this is the last administrator who can sign in',
+    'Cannot disable or demote the user: this is the last administrator who can sign in',
     '无法取消权限：这是最后一个可以登录的管理员。',
   ],
   ['Cannot change the role: an organization needs at least one owner', '无法更改角色：组织至少需要一位所有者。'],
@@ -167,10 +167,10 @@ export const PHRASES_ZH: readonly Phrase[] = [
   ['Cannot revoke the token: no token has this id', '没有使用此编号的令牌。'],
   // Consent and devices
   ['This code is unknown or has expired. Check it on the device', '代码无效或已过期。请检查设备上的代码。'],
-  ['The device asks for rights that you do not have', '设备请求了您没有的权限。'],
-  ['The application that asks is not known any more', '发起请求的应用已不存在。'],
+  ['The device requests rights that you do not have', '设备请求了您没有的权限。'],
+  ['The application of this device no longer exists', '发起请求的应用已不存在。'],
   [
-    'The application did not say where to return to: redirect_uri is missing',
+    'The application did not name the address to return to: redirect_uri is missing',
     '应用没有提供回调地址：缺少 redirect_uri。',
   ],
   [

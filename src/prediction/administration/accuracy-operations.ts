@@ -32,7 +32,7 @@ export const compareTwoVersions = describeOperation({
   name: 'compareModelVersions',
   method: 'get',
   path: '/models/compare',
-  summary: 'Let two versions predict the same newest samples, each without what servers have shown since',
+  summary: 'Let two versions predict the same newest samples, each without learning from later reports',
   input: z.object({
     id: id.openapi({ description: 'name@version' }),
     with: z.coerce

@@ -17,9 +17,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const KEPT_MS = 30 * DAY_MS;
 const DEFAULT_LENGTH_MS = 12 * HOUR_MS;
-/** How long a call may be under way, and how far the clock of the caller may be ahead. */
+/** A call may be under way for this long, and the clock of its caller may be ahead by as much. */
 const CALL_MS = MINUTE_MS;
-/** The lengths of steps, and for how long each is kept; the shortest first. */
+/** The lengths of steps, and how long each is kept; the shortest first. */
 const POD_TYPE_STEPS = [
   { lengthMs: 12 * HOUR_MS, stepMs: 5 * MINUTE_MS },
   { lengthMs: 7 * DAY_MS, stepMs: HOUR_MS },
@@ -33,7 +33,7 @@ interface AccuracyInput {
   readonly server?: string | undefined;
 }
 
-/** Throws `not_found` for a model of which nothing is known, and `invalid` for a time that lies too far back. */
+/** Throws `not_found` for an unknown model, and `invalid` for a time too long ago. */
 export async function readSteps(
   { store, world }: { readonly store: Store; readonly world: Pick<World, 'nowMs'> },
   { model, since, server }: AccuracyInput,
@@ -48,7 +48,7 @@ export async function readSteps(
   return { model, ...query, series: found.map((series) => toJson(series, server)) };
 }
 
-/** A name without versions may have been predicted by the prior: then there are reports. */
+/** A name without versions is known if the prior has predicted for it, because then there are reports. */
 async function checkKnown(store: Store, model: string): Promise<void> {
   if ((await listModelVersions(store, model)).length > 0) return;
   throw new Failure('not_found', `Cannot show the accuracy of "${model}": there is no such model and no report of one`);
@@ -62,7 +62,7 @@ function chooseSteps(
   const askedMs = since === undefined ? nowMs - DEFAULT_LENGTH_MS : Date.parse(since);
   if (askedMs > nowMs + CALL_MS) throw refuseSince(since, 'must not be in the future');
   const sinceMs = Math.min(askedMs, nowMs);
-  // A caller who means the last 30 days names a time before it calls.
+  // A caller that wants the last 30 days computes the time before its call, so this time may be a little older.
   const lengthMs = nowMs - sinceMs - (since === undefined ? 0 : CALL_MS);
   if (lengthMs > KEPT_MS) throw refuseSince(since, 'must be at most 30 days ago: older reports are not kept');
   const stepMs = steps.find((step) => lengthMs <= step.lengthMs)?.stepMs ?? LONGEST_STEP_MS;

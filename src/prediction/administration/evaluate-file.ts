@@ -1,4 +1,4 @@
-/** Evaluates how well the observations of files can be predicted, in minutes of computation. */
+/** Evaluates how well the observations of files can be predicted; this can take minutes. */
 import { Failure } from '../../errors.ts';
 import { type Accuracy, measureAccuracy } from '../evaluation/accuracy.ts';
 import { measureByLength } from '../evaluation/answer-lengths.ts';
@@ -14,9 +14,9 @@ export interface EvaluateFileOrder {
   readonly path: string;
   readonly format: Format | undefined;
   readonly protocol: Protocol;
-  /** Limits the rows to those of this target model; all when undefined. */
+  /** Limits the rows to those of this target model; undefined takes all. */
   readonly model: string | undefined;
-  /** The tokens that the KV cache of one server holds; logs of requests and benchmarks do not say it. */
+  /** The tokens that the KV cache of one server holds; logs of requests and benchmarks do not have it. */
   readonly kvCapacityTokens: number | undefined;
   /** The server that a benchmark measured. */
   readonly server: string | undefined;
@@ -24,11 +24,11 @@ export interface EvaluateFileOrder {
   readonly age: Age | undefined;
   /** Names the file in messages, and the run of a benchmark; its path when undefined. */
   readonly name?: string | undefined;
-  /** More rows are refused. A few hundred bytes of Parquet may be ten million rows, and all are in memory at once. */
+  /** More rows are refused: a few hundred bytes of Parquet can have ten million rows, and all are in memory at once. */
   readonly maxRows?: number | undefined;
 }
 
-/** Throws `invalid` for an option that the protocol has no use for. */
+/** Throws `invalid` for an option that the protocol does not use. */
 export function checkProtocolOptions({
   protocol,
   holdOut,
@@ -44,26 +44,26 @@ export interface Evaluation {
   readonly protocol: Protocol;
   readonly ttft: AccuracyJson;
   readonly tpot: AccuracyJson;
-  /** The errors by lengths as `2-3`; absent where no length is known. */
+  /** The errors by ranges of lengths, such as `2-3`; absent if no length is known. */
   readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>> | undefined;
 }
 
-/** The evaluation of a file, and what a reader must know of its rows. */
+/** The evaluation of a file, and warnings about its rows. */
 export interface FileEvaluation extends Evaluation {
   /** Rows that could not be used, most frequent reason first; absent without such rows. */
   readonly left_out?: LeftOutRows[] | undefined;
-  /** Rows that say the same as another one; absent without such rows. */
+  /** The number of rows that are copies of another one; absent without copies. */
   readonly copies?: number | undefined;
-  /** Fields that nothing is made of; absent without such fields. */
+  /** Fields that are not used; absent without such fields. */
   readonly ignored?: IgnoredField[] | undefined;
-  /** What looks wrong in the rows that were used; absent where nothing does. */
+  /** Likely mistakes in the used rows; absent without any. */
   readonly remarks?: string[] | undefined;
 }
 
 export interface LeftOutRows {
   readonly rows: number;
   readonly reason: string;
-  /** The line of the first of them, or where it stands in a benchmark's file. */
+  /** The line of the first of them, or its position in a benchmark's file. */
   readonly first_at: string;
 }
 
@@ -99,12 +99,12 @@ export function findMixedModels({ models }: ObservationTable): string | undefine
   return models.length > 1 ? `All of ${models.length} target models are judged as one; name one of them` : undefined;
 }
 
-/** Describes them without the path, which is that of a copy of the file. */
+/** Leaves out the path, which is that of a temporary copy. */
 function describeLeftOut({ rows, reason, firstAt }: Refusals, path: string): LeftOutRows {
   return { rows, reason, first_at: firstAt.slice(`${path}:`.length) };
 }
 
-/** Throws `invalid` when the protocol left no row to judge. */
+/** Throws `invalid` if the protocol left no rows to test. */
 export function measureAnswers(
   protocol: Protocol,
   table: ObservationTable,
@@ -129,7 +129,7 @@ export function measureAnswers(
 
 export type AccuracyJson = ReturnType<typeof toAccuracyJson>;
 
-/** All numbers but rows in percent. The names are an interface: scripts read them. */
+/** All numbers except `rows` are in percent. The names are a stable interface for scripts. */
 export function toAccuracyJson(accuracy: Accuracy | undefined) {
   return {
     rows: accuracy?.rows ?? 0,

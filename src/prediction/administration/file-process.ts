@@ -1,8 +1,8 @@
-/** Runs the process in which files from callers are read, so that no call waits for it. */
+/** Runs the process that reads files from callers, so that other calls do not wait meanwhile. */
 import { answerOrders } from '../../workers/background-process.ts';
-import type { FileAnswer, FileOrder } from './file-orders.ts';
+import type { FileAnswer, FileRequest } from './file-requests.ts';
 
-answerOrders(async (order: FileOrder): Promise<FileAnswer> => {
-  const { answerFileOrder } = await import('./file-orders.ts');
-  return await answerFileOrder(order);
+answerOrders(async (order: FileRequest): Promise<FileAnswer> => {
+  const { answerFileRequest } = await import('./file-requests.ts');
+  return await answerFileRequest(order);
 });

@@ -1,11 +1,11 @@
-/** Decides where files are read: in this process for a command, in a process of their own for a service. */
+/** Decides where files are read: in this process for a command, in a separate process for a service. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Failure } from '../../errors.ts';
 import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
 import { type EvaluateFileOrder, evaluateFile, type FileEvaluation } from './evaluate-file.ts';
-import type { FileAnswer, FileOrder } from './file-orders.ts';
+import type { FileAnswer, FileRequest } from './file-requests.ts';
 import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';
 
 export interface FileReader {
@@ -18,19 +18,19 @@ export const HERE: FileReader = { readImport: async (order) => readImportedFile(
 const LIMIT = {
   maxMs: 300_000,
   describe: (seconds: number) =>
-    `Cannot read the file: it took longer than ${seconds} s; part it, or stop the service and use the command`,
+    `Cannot read the file: it took longer than ${seconds} s; split it, or stop the service and use the command`,
 };
 
-/** One at a time: each takes a processor for seconds. Its process ends with the answer. */
+/** One at a time, because each takes a processor for seconds. The process ends after its answer. */
 export function createFileReader(): FileReader {
   let isBusy = false;
-  const ask = async (order: FileOrder) => {
+  const ask = async (order: FileRequest) => {
     if (isBusy)
       throw new Failure('too_many', 'Cannot read the file: another one is being read', { retryAfterSeconds: 5 });
     isBusy = true;
     const background = createBackgroundProcess(new URL('./file-process.ts', import.meta.url));
     try {
-      const answer = await askWithin<FileOrder, FileAnswer>(background, order, LIMIT);
+      const answer = await askWithin<FileRequest, FileAnswer>(background, order, LIMIT);
       if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message);
       return answer.answer;
     } finally {
@@ -44,7 +44,7 @@ export function createFileReader(): FileReader {
   };
 }
 
-/** Readers of observations take a path, as its name says the format and files may be large. */
+/** Readers of observations take a path, because the file name can show the format and files may be large. */
 export async function withFile<T>(file: Uint8Array, use: (path: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'trivet-upload-'));
   try {

@@ -92,7 +92,7 @@ async function compare(
   return await compareVersions(store, { name, version, other, nowMs: world.nowMs() });
 }
 
-/** Each takes some 200 bytes, and an evaluation copies rows. */
+/** Each row takes some 200 bytes of memory, and an evaluation copies rows. */
 const MAX_UPLOADED_ROWS = 1_000_000;
 
 const NO_OPTIONS = { format: undefined, model: undefined, kvCapacityTokens: undefined, server: undefined };
@@ -104,7 +104,7 @@ interface VersionsPage {
   readonly limit: number;
 }
 
-/** A name keeps few versions, so all of them are read. */
+/** Reads all versions, because few are kept for each name. */
 async function listPage(dependencies: ModelOperationsDependencies, { model, served, after, limit }: VersionsPage) {
   const all = await listModelVersions(dependencies.store, model);
   if (model !== undefined && all.length === 0)
@@ -116,7 +116,7 @@ async function listPage(dependencies: ModelOperationsDependencies, { model, serv
   return { versions, next: rest.length > limit ? (versions.at(-1)?.id ?? null) : null };
 }
 
-/** Whether a version comes later in the list, which goes by name, the newest version first. */
+/** Returns true if a version comes later in the list, which is sorted by name, then by version, the newest first. */
 function isBehind(one: ModelVersion, { name, version = 0 }: ParsedModelId): boolean {
   return one.name === name ? one.version < version : Buffer.compare(Buffer.from(one.name), Buffer.from(name)) > 0;
 }
@@ -138,7 +138,7 @@ function toJson({ lineage, ...version }: ModelVersion, live: LiveById): VersionJ
   };
 }
 
-/** A name alone means the version that is served, or else the newest. A name may end as an id does: `claude@20240620`. */
+/** A name alone means the served version, or else the newest. A name may end like an id: `claude@20240620`. */
 export async function findVersion(
   { store }: Pick<ModelOperationsDependencies, 'store'>,
   id: string,
@@ -173,7 +173,7 @@ async function importFile(
   if (name === undefined) throw new Failure('invalid', 'Cannot import the model: say its name with --model');
   checkModelName(name);
   const lineage = id === undefined ? { file: source, library: kind, target: trees.target } : { imported: id };
-  // Trees of another library answer one target; the other is that of the served version, which must not change meanwhile.
+  // Trees of another library answer one target. The served version answers the other, so it must not change meanwhile.
   const whenServed = kind === 'trivet' ? 'promote' : ({ version: served?.version, otherwise: 'refuse' } as const);
   const promotion = promoted === 'true' ? whenServed : 'keep';
   const published = await publishImport(dependencies, actor, { name, packed, source: lineage, promotion });

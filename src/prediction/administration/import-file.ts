@@ -1,6 +1,6 @@
 /**
- * Reads an uploaded model file, of XGBoost, LightGBM or our own, into what is stored. This takes up to seconds, so a service does
- * it in a process of its own.
+ * Converts an uploaded model file, of XGBoost, LightGBM or our own, to a version for the store. This can take seconds, so a service
+ * does it in a separate process.
  */
 import { Failure } from '../../errors.ts';
 import type { Statistic } from '../model/calibration.ts';
@@ -11,10 +11,10 @@ import { detectModelFile, importTrees, type ModelFileKind, placeImported } from 
 import { type PackedModel, packModel } from '../registry/publish-model.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
-/** How the trees of another library are to be read; a file of ours says that by itself. */
+/** How to read the trees of another library. Our own files do not need these options. */
 export interface TreesOptions {
   readonly target?: PredictionTarget | undefined;
-  /** `name=field` each. */
+  /** Each is `name=field`. */
   readonly features?: readonly string[] | undefined;
   readonly transform?: Transform | undefined;
   readonly unit?: TimeUnit | undefined;
@@ -25,13 +25,13 @@ export interface TreesOptions {
 export interface ImportFileOrder {
   readonly file: Uint8Array;
   readonly options: TreesOptions;
-  /** The file of the served version, which goes on answering what the imported one does not. */
+  /** The file of the served version, which still answers what the imported trees do not. */
   readonly served: Uint8Array | undefined;
 }
 
 export interface ImportedFile {
   readonly kind: ModelFileKind;
-  /** The id that a file of ours had. */
+  /** The id in one of our own files. */
   readonly id: string | undefined;
   readonly packed: PackedModel;
 }
@@ -40,7 +40,7 @@ export function readImportedFile({ file, options, served }: ImportFileOrder): Im
   const kind = detectModelFile(file);
   if (kind !== 'trivet') {
     const packed = packModel(readTrees(kind, file, { options, served }));
-    // What no process can load is refused now, not once it is promoted.
+    // A file that no process can load is refused now, not when it is promoted.
     decodeModel(packed.file);
     return { kind, id: undefined, packed };
   }

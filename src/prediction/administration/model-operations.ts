@@ -12,7 +12,7 @@ import { PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import { id, liveSchema, reading } from './accuracy-operations.ts';
 
 const writing = { tag: 'Models', scope: 'models:write' } as const;
-/** 16 MiB: a model of ours with 64 types of pods has about four. */
+/** 16 MiB; one of our models with 64 pod types has about 4 MiB. */
 const MAX_FILE_BYTES = 16_777_216;
 
 export const versionSchema = z
@@ -43,7 +43,7 @@ export const listVersions = describeOperation({
   input: z.object({
     model: z.string().max(MAX_MODEL_NAME_BYTES).optional().openapi({ description: 'Only this model' }),
     served: z.enum(['true']).optional().openapi({ description: 'Only versions that are served' }),
-    after: id.optional().openapi({ description: 'Where the page before ended: its `next`' }),
+    after: id.optional().openapi({ description: 'The `next` of the page before' }),
     limit: pageLimit(100, 500),
   }),
   output: z.object({ versions: z.array(versionSchema), next: z.string().nullable() }).openapi('ModelVersionsPage'),
@@ -202,7 +202,7 @@ export const evaluateObservations = describeOperation({
         .optional()
         .openapi({
           description:
-            'Fields that nothing is made of: the 100 most frequent, and the others together; absent without such fields',
+            'Fields that are not used: the 100 most frequent, and the others together; absent without such fields',
         }),
       remarks: z
         .array(

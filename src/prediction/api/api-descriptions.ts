@@ -2,7 +2,7 @@
 import type { FailureCode } from '../../errors.ts';
 import { type ApiDescriptions, requireToken, type Security } from '../../http/openapi/api-descriptions.ts';
 
-/** Callers of the same machine may need no token (`PREDICTION_AUTH`). */
+/** Callers on the same machine may need no token (`PREDICTION_AUTH`). */
 const PREDICT: Security = [...requireToken('predict'), {}];
 const OBSERVE: Security = [...requireToken('observe'), {}];
 const LLM_D = '/llm-d/{target_model}';

@@ -16,14 +16,14 @@ export interface ObservationServiceDependencies {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-/** Reports in each of their encodings. */
+/** Takes reports in each of their encodings. */
 export interface ObservationService {
   readonly grpc: GrpcService;
-  /** The bytes of a ReportBatchRequest → those of a ReportResponse. */
+  /** Takes the bytes of a ReportBatchRequest and resolves with those of a ReportResponse. */
   reportBytes(request: Uint8Array): Promise<Uint8Array>;
-  /** Events in the JSON mapping of proto3; a text is one that was not parsed yet. */
+  /** Takes events in the JSON mapping of proto3; an event that is a string is not parsed yet. */
   reportJson(events: readonly unknown[]): Promise<ReportSummary>;
-  /** One event in JSON a line; undefined for a line that is not UTF-8. */
+  /** Takes one event in JSON a line; undefined is a line that is not UTF-8. */
   reportJsonLines(lines: readonly (string | undefined)[]): Promise<ReportSummary>;
 }
 
@@ -72,7 +72,7 @@ export function createObservationService({ sink, world }: ObservationServiceDepe
   };
 }
 
-/** The events of a stream. */
+/** Collects the events of a stream. */
 class StreamedReport implements MessageCollector {
   readonly #intake: EventIntake;
 

@@ -1,11 +1,11 @@
-/** Leaves inputs with a negative, infinite or NaN number out of a Predict call, and counts them. A report with one is refused. */
+/** Removes inputs with a negative, infinite or NaN number from a Predict call, and counts them. A report with one is refused. */
 import type { PredictColumns } from '../schema/columns.ts';
 import { isUsableNumber } from '../schema/input-fields.ts';
 
-/** Leaves out the inputs with an unusable number, and keeps the order of the others. Returns how many it left out. */
+/** Removes the inputs with an unusable number, and keeps the order of the others. Returns how many it removed. */
 export function omitUnusableInputs(columns: PredictColumns): number {
   const { count, metrics } = columns;
-  // Column by column: nearly all calls have nothing to omit, and a loop over one array takes the least time.
+  // Column by column, because nearly all calls have nothing to remove, and a loop over one array is fastest.
   if (metrics.every((column) => isUsableColumn(column, count))) return 0;
   let kept = 0;
   for (let row = 0; row < count; row++) {

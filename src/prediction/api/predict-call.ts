@@ -2,10 +2,10 @@
 import { Failure } from '../../errors.ts';
 import type { PredictColumns } from '../schema/columns.ts';
 
-/** Most inputs of one call. */
+/** The most inputs of one call. */
 export const MAX_INPUTS = 4096;
 
-/** An answer says this beside its outputs. */
+/** The metadata of an answer. */
 export interface PredictSummary {
   readonly targetModel: string;
   readonly modelVersion: string;
@@ -21,11 +21,11 @@ export function tooManyInputs(): Failure {
 export function startColumns(columns: PredictColumns, source: Uint8Array): void {
   columns.count = 0;
   columns.source = source;
-  // Not by `length = 0`, for which V8 leaves its compiled code.
+  // Not by `length = 0`, at which V8 deoptimizes the compiled code.
   while (columns.podTypes.length > 0) columns.podTypes.pop();
 }
 
-/** Adds a row in which each field has its default of proto3, and returns its index. */
+/** Adds a row with the proto3 default in each field, and returns its index. */
 export function addRow(columns: PredictColumns): number {
   const row = columns.count;
   if (row === MAX_INPUTS) throw tooManyInputs();

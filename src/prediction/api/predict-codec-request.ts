@@ -1,6 +1,6 @@
 /**
- * Decodes the bytes of a PredictRequest straight into columns (the hot path). No object lies in between, and no code is
- * generated. It accepts what the official parsers accept.
+ * Decodes the bytes of a PredictRequest straight into columns (the hot path), without objects in between and without generated
+ * code. It accepts what the official parsers accept.
  */
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import type { PredictColumns } from '../schema/columns.ts';
@@ -15,27 +15,27 @@ const WIRE_TYPE = { int32: VARINT, double: DOUBLE } as const;
 const INPUT_ID = 0x08;
 const POD_TYPE = 0x12;
 const SERVER_IP = 0x62;
-/** Tags of fields up to number 15 have one byte. */
+/** Tags of fields up to number 15 have one byte: they are below this. */
 const TAGS_OF_A_BYTE = 0x80;
-/** A map is faster than a search of the list from this many distinct pod types on. */
+/** From this many distinct pod types on, a map is faster than a linear search. */
 const MANY_POD_TYPES = 8;
 
-/** Decodes requests, one after another, into columns that it reuses. Not for two calls at the same time. */
+/** Decodes requests into columns that it reuses, so it serves one call at a time. */
 export class PredictRequestDecoder {
   readonly #columns: PredictColumns;
   /** The column of each metric by the tag of its field; undefined for every other tag. */
   readonly #numbers: readonly (Float64Array | undefined)[];
   readonly #reader = new WireReader(new Uint8Array(0));
-  /** Where the pod type of the input that is being read lies. */
+  /** The position and length of the pod type in the input that is being read. */
   #podTypeStart = 0;
   #podTypeLength = 0;
-  /** Where the distinct pod types of this call lie in its bytes. */
+  /** The positions and lengths of the distinct pod types in the bytes of this call. */
   readonly #podTypeStarts = new Int32Array(MAX_INPUTS);
   readonly #podTypeLengths = new Int32Array(MAX_INPUTS);
-  /** The indexes by name, filled only when there are many. */
+  /** The index of each pod type, filled only when there are many. */
   #podTypeIndexes = new Map<string, number>();
   readonly #modelCache = new TextCache();
-  /** The caches by index: clients name the same pod types in the same order. */
+  /** A cache for each index, because clients send the same pod types in the same order. */
   readonly #podTypeCaches = Array.from({ length: MANY_POD_TYPES }, () => new TextCache());
 
   /** `columns` must have room for `MAX_INPUTS`. */
@@ -49,7 +49,7 @@ export class PredictRequestDecoder {
     const reader = this.#reader;
     reader.reset(request);
     startColumns(this.#columns, request);
-    // A new map: clearing one on each call leaves garbage in old memory (`memory/id-table.ts`).
+    // A new map, because clearing one on each call leaves garbage in the old generation of the heap (`memory/id-table.ts`).
     if (this.#podTypeIndexes.size > 0) this.#podTypeIndexes = new Map();
     let targetModel = '';
     while (reader.position < reader.end) {
@@ -62,9 +62,8 @@ export class PredictRequestDecoder {
   }
 
   /**
-   * Text and numbers of usual size, which nearly all fields are, are read with all that is needed in variables, which takes
-   * two thirds of the time; cut into functions it would not. Long numbers, unknown fields and whatever is wrong are left
-   * to the reader.
+   * Reads texts and numbers of usual size, which nearly all fields are, with its whole state in local variables. This takes two thirds
+   * of the time of the same code in several functions. Long numbers, unknown fields and invalid bytes are left to the reader.
    */
   #decodeInput(reader: WireReader): void {
     const columns = this.#columns;
@@ -117,7 +116,7 @@ export class PredictRequestDecoder {
     columns.podType[row] = this.#findPodType(this.#podTypeStart, this.#podTypeLength, row);
   }
 
-  /** Any field, in whatever form its tag and its number have. */
+  /** Decodes any field, with a tag and a number in any encoding. */
   #decodeRareField(reader: WireReader, row: number): void {
     const tag = reader.readTag();
     if (tag === POD_TYPE || tag === SERVER_IP) this.#passText(reader, tag, row);
@@ -139,7 +138,7 @@ export class PredictRequestDecoder {
     }
   }
 
-  /** Index of a pod type among those of this call. Most rows have the one of the row before. */
+  /** Returns the index of a pod type among those of this call. Most rows have that of the previous row. */
   #findPodType(start: number, length: number, row: number): number {
     const previous = row === 0 ? -1 : this.#columns.podType[row - 1]!;
     if (previous >= 0 && this.#isPodType(previous, start, length)) return previous;
@@ -150,7 +149,7 @@ export class PredictRequestDecoder {
     return this.#addPodType(podType, start, length);
   }
 
-  /** Comparing with each would take time that grows with the square of the inputs. */
+  /** Uses a map, because comparisons with each pod type would take quadratic time. */
   #findAmongMany(start: number, length: number): number {
     const { podTypes } = this.#columns;
     const indexes = this.#podTypeIndexes;
@@ -181,19 +180,19 @@ export class PredictRequestDecoder {
   }
 }
 
-/** An array by tag finds a column in less time than a chain of comparisons. */
+/** Lists columns by tag, because an array finds a column faster than a chain of comparisons. */
 function listColumnsByTag(columns: PredictColumns): (Float64Array | undefined)[] {
   const byTag: (Float64Array | undefined)[] = Array.from({ length: TAGS_OF_A_BYTE }, () => undefined);
   for (const { number, kind, column } of METRICS) byTag[(number << 3) | WIRE_TYPE[kind]] = columns[column];
   return byTag;
 }
 
-/** Keeps nothing of an unknown field. */
+/** Drops the value of an unknown field. */
 function setNumber(column: Float64Array | undefined, row: number, value: number): void {
   if (column !== undefined) column[row] = value;
 }
 
-/** Whether it is the tag, in one byte, of a field of that wire type. Field number 0 is invalid. */
+/** Returns true for a one-byte tag of a field with this wire type. Field number 0 is invalid. */
 function isOfType(wireType: number, tag: number): boolean {
   return (tag & 7) === wireType && tag >= 8 && tag < TAGS_OF_A_BYTE;
 }

@@ -1,11 +1,11 @@
 /**
- * Encodes a PredictResponse from columns straight into bytes (the hot path). Fields that have their default are left out, as the
- * official encoders do: the bytes are the same as theirs.
+ * Encodes a PredictResponse from columns straight into bytes (the hot path). Fields with their default are left out, as the
+ * official encoders do, so the bytes are equal to theirs.
  */
 import type { PredictColumns, PredictedColumns } from '../schema/columns.ts';
 import type { PredictSummary } from './predict-call.ts';
 
-/** Most bytes of an output beside its server_ip: tags, two lengths of up to 5 bytes, a varint of 10 and two doubles. */
+/** The most bytes of an output without its server_ip: tags, two lengths of up to 5 bytes, a varint of 10 and two doubles. */
 const MAX_OUTPUT_OVERHEAD = 1 + 5 + 1 + 10 + 1 + 5 + 9 + 9;
 const SHORT_COPY = 48;
 const MAX_CACHED_TEXTS = 256;
@@ -95,7 +95,7 @@ export class PredictResponseEncoder {
     this.#buffer[this.#position++] = rest;
   }
 
-  /** A negative number is extended to 64 bits: its upper five bytes are the sign. */
+  /** Extends a negative number to 64 bits, of which the upper five bytes of the varint have only the sign. */
   #writeInt32(value: number): void {
     if (value >= 0) {
       this.#writeVarint(value);
@@ -113,7 +113,7 @@ export class PredictResponseEncoder {
     this.#position += 9;
   }
 
-  /** Addresses are short: a loop copies them faster than a call into the engine would. */
+  /** Copies by a loop, which for short addresses is faster than a call into the engine. */
   #copy(source: Uint8Array, start: number, length: number): void {
     const buffer = this.#buffer;
     const position = this.#position;
@@ -123,7 +123,7 @@ export class PredictResponseEncoder {
   }
 }
 
-/** The UTF-8 of the names that were last written: they are the same from call to call. */
+/** Caches the UTF-8 of the names last written, because they are the same from call to call. */
 class TextCache {
   readonly #bytesByText = new Map<string, Uint8Array>();
 
@@ -138,7 +138,7 @@ class TextCache {
   }
 }
 
-/** Bytes of a varint; a negative number takes 10. */
+/** Returns the bytes of a varint; a negative number takes 10. */
 function sizeOfInt32(value: number): number {
   if (value < 0) return 10;
   if (value < 0x80) return 1;

@@ -23,7 +23,7 @@ export interface JsonPredictResponse {
   readonly metadata: PredictSummary;
 }
 
-/** The texts of the rows, until they are all known. */
+/** The texts of the rows, collected until all rows are read. */
 interface RowTexts {
   readonly podType: string[];
   readonly serverIp: string[];
@@ -31,7 +31,7 @@ interface RowTexts {
 
 type ReadInto = (value: unknown, name: string, row: number) => void;
 
-/** Fills the columns and returns the target model. Accepts the names of the fields in camel case and as in the file. */
+/** Fills the columns and returns the target model. Accepts field names in camel case and as in the proto file. */
 export function readJsonRequest(request: unknown, columns: PredictColumns): string {
   startColumns(columns, new Uint8Array(0));
   const texts: RowTexts = { podType: [], serverIp: [] };
@@ -90,7 +90,7 @@ function fillPodTypes(columns: PredictColumns, podTypes: readonly string[]): voi
   for (const [row, podType] of podTypes.entries()) columns.podType[row] = indexes.get(podType)!;
 }
 
-/** The predictor knows servers by the bytes of their address. */
+/** Encodes the addresses, because the predictor finds servers by bytes. */
 function fillServerIps(columns: PredictColumns, serverIps: readonly string[]): void {
   columns.source = Buffer.from(serverIps.join(''), 'utf8');
   let start = 0;
@@ -102,7 +102,7 @@ function fillServerIps(columns: PredictColumns, serverIps: readonly string[]): v
   }
 }
 
-/** Every field is there, also one with its default: a reader of JSON should not have to know what absence means. */
+/** Writes every field, also one with its default, so that readers of JSON need not know what absence means. */
 export function toJsonResponse(
   metadata: PredictSummary,
   columns: PredictColumns,

@@ -1,6 +1,6 @@
 /**
- * Serves Predict over HTTP: JSON, or the same bytes as gRPC (the Connect protocol). It has the unary part of that protocol, so
- * clients of Connect work too.
+ * Serves Predict over HTTP: JSON, or the same bytes as gRPC (the Connect protocol). It implements the unary part of that protocol,
+ * so Connect clients work too.
  */
 import { getConnInfo } from '@hono/node-server/conninfo';
 import type { OpenAPIHono } from '@hono/zod-openapi';
@@ -30,7 +30,7 @@ export function createPredictRoutes(service: PredictionService, rule: CallerRule
   return routes;
 }
 
-/** Lets a request pass as the same call over gRPC would. */
+/** Admits a request under the same rule as the same call over gRPC. */
 export function requireHttpCaller(rule: CallerRule, scope: NarrowScope): MiddlewareHandler<HttpEnv> {
   return async (c, next) => {
     const caller = { header: (name: string) => c.req.header(name), isLoopback: isLoopbackAddress(readAddress(c)) };
@@ -39,13 +39,13 @@ export function requireHttpCaller(rule: CallerRule, scope: NarrowScope): Middlew
   };
 }
 
-/** Undefined when the request did not come through a socket. */
+/** Returns undefined if the request did not come through a socket. */
 function readAddress(c: Context<HttpEnv>): string | undefined {
   const environment = c.env as { readonly incoming?: unknown } | undefined;
   return environment?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
 }
 
-/** A content type of its own, unlike a form's, is also what keeps other sites' pages from calling. */
+/** Forms cannot send these content types, so pages of other sites cannot call (CSRF). */
 export function readContentType(header: string | undefined): string {
   return header?.split(';')[0]?.trim().toLowerCase() ?? '';
 }

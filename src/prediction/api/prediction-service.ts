@@ -13,24 +13,24 @@ import { type JsonPredictResponse, readJsonRequest, toJsonResponse } from './pre
 
 export interface PredictionServiceDependencies {
   readonly predictor: Predictor;
-  /** Gives rows that bring no load the load of their server. */
+  /** Fills rows without a load with the load of their server. */
   readonly fillLoad?: ((columns: PredictColumns) => void) | undefined;
-  /** Whether an untrained target model is answered from the prior or refused. */
+  /** For a target model without a version: `prior` answers with the prior, `reject` refuses. */
   readonly unknownModel: 'prior' | 'reject';
   readonly metrics: Metrics;
   readonly world: Pick<World, 'monotonicMs'>;
 }
 
-/** The second is that of another gateway, hermes-router (docs/how-to/connect.md), whose messages have the same fields, numbers and types. */
+/** The second name is that of the gateway hermes-router (docs/how-to/connect.md), whose messages have the same fields and types. */
 export const PREDICTION_SERVICE_NAMES = ['prediction.v1.PredictionService', 'hermes.prediction.v1.PredictionService'];
 
-/** `Predict` in each of its encodings, over the same handler. Synchronous: one call is over before the next begins. */
+/** Answers `Predict` in each of its encodings with one handler. Synchronous: a call ends before the next begins. */
 export interface PredictionService {
   /** The same service under each of its names. */
   readonly grpc: readonly GrpcService[];
-  /** The bytes of a PredictRequest → those of a PredictResponse, valid until the next call. */
+  /** Takes the bytes of a PredictRequest, and returns those of a PredictResponse, valid until the next call. */
   answerBytes(request: Uint8Array): Uint8Array;
-  /** The same in the JSON mapping of proto3. */
+  /** Does the same in the JSON mapping of proto3. */
   answerJson(request: unknown): JsonPredictResponse;
 }
 
@@ -85,7 +85,7 @@ function answer(
   return { targetModel, modelVersion, omittedInputs } satisfies PredictSummary;
 }
 
-/** `trivet_predict_duration_seconds`, without labels: they would cost more than the rest of the measurement. */
+/** Observes `trivet_predict_duration_seconds` without labels, which would cost more time than the rest of the measurement. */
 function createDurationObserver({ metrics, world }: PredictionServiceDependencies): (startedMs: number) => void {
   const seconds = new CallHistogram({
     name: 'trivet_predict_duration_seconds',

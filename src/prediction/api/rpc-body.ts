@@ -1,4 +1,4 @@
-/** Reads bodies of calls over HTTP, as the Connect protocol and the JSON mapping of proto3 define them. */
+/** Reads the bodies of calls over HTTP, by the Connect protocol and the JSON mapping of proto3. */
 import { isUtf8 } from 'node:buffer';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
@@ -26,7 +26,7 @@ export async function readJson(c: Context<HttpEnv>): Promise<unknown> {
   return value;
 }
 
-/** Lines that are not empty. A line that is not UTF-8 is undefined: it says nothing against the others. */
+/** Returns the lines that are not empty. A line that is not UTF-8 is undefined, and does not invalidate the others. */
 export function splitLines(body: Body): readonly (string | undefined)[] {
   const lines = isUtf8(body) ? decoder.decode(body).split('\n') : splitBytes(body);
   return lines.filter((line) => line?.trim() !== '');
@@ -43,14 +43,14 @@ function splitBytes(body: Body): (string | undefined)[] {
   return lines;
 }
 
-/** Undefined if the text is not JSON. Throws `invalid` for a number that JSON can write and a double cannot hold. */
+/** Returns undefined if the text is not JSON. Throws `invalid` for a number that is too large for a double. */
 export function parseJsonText(text: string): unknown {
   const value = parseJson(text);
   if (value !== undefined && HUGE_NUMBER.test(text)) checkNumbers(text);
   return value;
 }
 
-/** The parsed value would only show Infinity; what was sent is known while it is parsed. */
+/** Checks numbers during a second parse, in which their source text is known; the parsed value is only Infinity. */
 function checkNumbers(text: string): void {
   JSON.parse(text, (key, value: unknown, context?: { readonly source?: string }) => {
     if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY)
@@ -64,6 +64,6 @@ function checkNumbers(text: string): void {
 }
 
 const NEWLINE = 0x0a;
-/** An exponent that may exceed 1.8e308. A number written out in 309 digits is reported as Infinity. */
+/** Finds an exponent with which a number may exceed 1.8e308. A number written out in 309 digits is reported as Infinity. */
 const HUGE_NUMBER = /\d[eE]\+?(?:[3-9]\d\d|\d{4})/;
 const decoder = new TextDecoder();

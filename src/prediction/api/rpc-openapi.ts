@@ -1,4 +1,4 @@
-/** Describes Predict and ReportBatch in the OpenAPI document. Their bodies are read by the JSON mapping of proto3, not by these. */
+/** Describes Predict and ReportBatch in the OpenAPI document. The JSON mapping of proto3 reads their bodies, not these schemas. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { toCamelCase } from '../../grpc/protobuf/json.ts';
 import type { HttpEnv } from '../../http/context.ts';

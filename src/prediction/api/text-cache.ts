@@ -1,21 +1,21 @@
-/** Caches the last short text that was decoded, such as the name of a model, so that the hot path makes no string. */
+/** Caches the last short text that was decoded, such as the name of a model, so that the hot path creates no string. */
 import type { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 
 /** Longer texts are decoded each time and not kept. */
 const MAX_CACHED_BYTES = 256;
 
-/** Caches the last text: clients send the same one again and again, so it is decoded once. */
+/** Caches the last text, because clients send the same one in each call. */
 export class TextCache {
   #text = '';
   #bytes = new Uint8Array(0);
 
-  /** The text of a range of the reader's bytes. */
+  /** Returns the text in a range of the reader's bytes. */
   read(reader: WireReader, start: number, length: number): string {
     if (this.#bytes.length === length && matches(reader.bytes, start, this.#bytes)) return this.#text;
     const text = reader.readUtf8(start, length);
     if (length > MAX_CACHED_BYTES) return text;
     this.#text = text;
-    // A copy (`slice` of a Buffer is a view): other requests are read into the same memory.
+    // A copy, because other requests are read into the same memory (`slice` of a Buffer would be a view).
     this.#bytes = new Uint8Array(reader.bytes.subarray(start, start + length));
     return text;
   }

@@ -1,9 +1,9 @@
-/** Finds a capacity in a process of its own, with a time limit, and refuses another meanwhile (429). */
+/** Finds a capacity in a separate process with a time limit, and refuses a second request meanwhile (429). */
 import { Failure } from '../../errors.ts';
 import { askWithin, createBackgroundProcess } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityFound, CapacityOrder, CapacityPlace } from './read-capacity.ts';
 
-/** Throws `too_many` while another capacity is found. */
+/** Throws `too_many` while another capacity is being found. */
 export type AskCapacity = (order: CapacityOrder) => Promise<CapacityFound>;
 
 const LIMIT = {
@@ -12,7 +12,7 @@ const LIMIT = {
   field: 'servers',
 };
 
-/** One at a time: each takes a processor for seconds. Its process ends with the answer. */
+/** One at a time, because each takes a processor for seconds. The process ends after its answer. */
 export function createCapacityAsker(place: CapacityPlace['place']): AskCapacity {
   let isBusy = false;
   return async (order) => {

@@ -1,4 +1,4 @@
-/** Answers the capacity form of the console, with the load of each server now. */
+/** Answers the capacity form of the console, with the present load of each server. */
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { AskCapacity } from './ask-capacity.ts';
@@ -10,7 +10,7 @@ import type { LatencyLimits } from './search-rates.ts';
 export interface CapacityAdminDependencies {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
   readonly ask: AskCapacity;
-  /** Requests under way at a server by its own metrics; undefined when they are not read. */
+  /** Returns the requests under way at a server by its scraped metrics; undefined without fresh ones. */
   readonly readUnderWay: (server: string) => number | undefined;
 }
 
@@ -22,13 +22,13 @@ export interface CapacityPage extends Omit<CapacityFound, 'servers'> {
 
 export interface ServerHeadroom {
   readonly name: string;
-  /** Requests that it can have under way while the limits hold. */
+  /** How many requests the server can have under way while the limits hold. */
   readonly maximum: number;
-  /** Undefined when nothing shows what is under way now. */
+  /** How many requests it has under way now; undefined when neither scrapes nor reports show it. */
   readonly underWay: number | undefined;
 }
 
-/** A page that is loaded again, or whose link is opened by others, does not compute again. */
+/** Answers are kept this long, for reloads of a page and for others who open its link. */
 const KEPT_MS = 60_000;
 const MAX_KEPT = 32;
 
@@ -38,7 +38,7 @@ interface Kept {
   readonly found: CapacityFound;
 }
 
-/** Texts by the names of fields. Throws `invalid` with the field that cannot be used, and `too_many` while another is found. */
+/** `texts` are by field name. Throws `invalid` with the unusable field, and `too_many` while another capacity is being found. */
 export type FindCapacityPage = (name: string, texts: Readonly<Record<string, string>>) => Promise<CapacityPage>;
 
 export function createCapacityAdmin({ world, ask, readUnderWay }: CapacityAdminDependencies): FindCapacityPage {

@@ -1,4 +1,4 @@
-/** Runs the process that computes capacities, so that no call waits for it. */
+/** Runs the process that computes capacities, so that calls do not wait meanwhile. */
 import { answerOrders } from '../../workers/background-process.ts';
 import type { CapacityAnswer, CapacityOrder, CapacityPlace } from './read-capacity.ts';
 

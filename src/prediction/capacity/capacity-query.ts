@@ -28,7 +28,7 @@ const PARAMETERS = {
   pod_type: readText('the name of a pod type').max(256).default(''),
 };
 
-/** Unknown parameters are refused, since a misspelt one would change the question without notice. */
+/** Unknown parameters are refused, since a misspelt one would silently change the question. */
 export const querySchema = z.strictObject(PARAMETERS, {
   error: (issue) =>
     issue.code === 'unrecognized_keys'
@@ -36,7 +36,7 @@ export const querySchema = z.strictObject(PARAMETERS, {
       : undefined,
 });
 
-/** The same for the form of a page. */
+/** Parses the same parameters from the form of a page. */
 export const formSchema = z.object(PARAMETERS);
 
 function readText(what: string) {

@@ -158,7 +158,7 @@ test('samples without TTFT, and samples that never met another request, are refu
   }));
   assert.throws(
     () => findCapacity(createLearnedPool({ model, samples: idle }), { ttftMs: 1000, tpotMs: undefined, quantile: 0.9 }),
-    /hardly any sample of the server "medium-0" met another request/,
+    /almost no request at the server "medium-0" found another one there/,
   );
 });
 

@@ -19,7 +19,7 @@ import type { QueueOutcome, QueuePool } from './simulate-queue.ts';
 
 export interface Capacity {
   readonly requestsPerSecond: number;
-  /** The mean of requests under way in the whole pool at that rate. */
+  /** The mean number of requests under way in the whole pool at that rate. */
   readonly concurrency: number;
   /**
    * Says what prevents a higher rate: a limit that breaks, or the highest load in the samples. With `observed load` the capacity may
@@ -30,7 +30,7 @@ export interface Capacity {
   readonly plateau: Plateau | undefined;
   /** The latencies at that rate, at the quantile of the limits. */
   readonly ttftMs: number;
-  /** Undefined for answers of one token, which have none. */
+  /** Undefined for answers of one token, which have no TPOT. */
   readonly tpotMs: number | undefined;
   readonly servers: readonly ServerCapacity[];
   /** Latencies at the quantile of the limits, rising by rate, from an idle pool to above the capacity. */
@@ -42,7 +42,7 @@ export interface CurvePoint {
   readonly ttftMs: number;
   /** Undefined for answers of one token. */
   readonly tpotMs: number | undefined;
-  /** More requests are under way than in any sample: the latencies are continued from lower loads. */
+  /** True if more requests are under way than in any sample: the latencies are then extrapolated from lower loads. */
   readonly isExtrapolated: boolean;
 }
 
@@ -57,14 +57,14 @@ export interface ServerCapacity {
   readonly concurrency: number;
 }
 
-/** A wider range of rates than this is reported as a range, since no rate in it is certain to 15 %. */
+/** A range of rates wider than this factor is reported as a range, since no rate in it is certain to 15 %. */
 const PLATEAU = 1.15;
-/** Rates of the curve over the capacity, besides those that the search tries. */
+/** Rates of the curve as shares of the capacity, in addition to those that the search tries. */
 const CURVE_SHARES = [0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.04, 1.1, 1.2, 1.3];
 
 /**
- * Undefined if even an idle pool breaks a limit. Throws if the limits hold only at loads below those of the samples, about
- * which nothing is known.
+ * Returns undefined if even an idle pool breaks a limit. Throws if the limits hold only at loads below those of the samples,
+ * where nothing is known.
  */
 export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity | undefined {
   checkLoadMet(pool);
@@ -111,7 +111,7 @@ function describeRange({ strict, asked, lenient }: Readonly<Record<Strictness, B
 /** The samples include an idle server if some met at most this many requests. */
 const IDLE_UNDER_WAY = 2;
 
-/** Serving n + 1 requests together is never slower than one after the other, which bounds how much faster an idle server is. */
+/** Serving n + 1 requests together is never slower than one after the other, so an idle server is at most n + 1 times as fast. */
 function isBrokenIdle(
   { servers }: QueuePool,
   { outcome }: Trial,
@@ -137,18 +137,18 @@ function checkLoadSeen(
   );
 }
 
-/** Throws if no load is known at which the limits could hold. */
+/** Throws if the samples of a server never met another request, because they then show no load. */
 function checkLoadMet({ servers }: Pick<QueuePool, 'servers'>): void {
   const idle = servers.find(({ load }) => load.seen === 0);
   if (idle === undefined) return;
   throw new Failure(
     'invalid',
-    `Cannot find the capacity: hardly any sample of the server "${idle.name}" met another request (num_request_waiting + num_request_running is 0); observe the servers at higher rates too`,
+    `Cannot find the capacity: almost no request at the server "${idle.name}" found another one there (num_request_waiting + num_request_running is 0); observe the servers at higher rates too`,
     { field: 'servers' },
   );
 }
 
-/** The refusal if one request in days is more than the servers can take. */
+/** Refuses answers so long that even one request in days is too much for the servers. */
 function refuseEndless(): Failure {
   return new Failure(
     'invalid',
@@ -157,7 +157,7 @@ function refuseEndless(): Failure {
   );
 }
 
-/** A rate at which requests pile up without end has no latency. */
+/** Leaves out rates at which requests pile up without end: they have no latency. */
 function drawCurve(tried: readonly Trial[], { good }: Found, { quantile }: LatencyLimits): CurvePoint[] {
   const highest = CURVE_SHARES.at(-1)! * good.rate;
   const shown = tried.flatMap(({ rate, outcome, isUnseen }) =>
@@ -184,8 +184,8 @@ function drawCurve(tried: readonly Trial[], { good }: Found, { quantile }: Laten
 }
 
 /**
- * More requests never make latencies shorter. Where the quantile of one rate is above that of the next, which is chance, both get
- * their mean by the requests that were measured (isotonic regression, Ayer et al. 1955).
+ * More requests never make latencies shorter. Where the quantile of one rate is by chance above that of the next, both get their
+ * mean, weighted by the requests that were measured (isotonic regression, Ayer et al. 1955).
  */
 export function makeRising(values: readonly number[], weights: readonly number[]): number[] {
   const blocks: { value: number; weight: number; length: number }[] = [];

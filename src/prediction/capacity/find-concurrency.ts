@@ -1,31 +1,31 @@
 /**
  * Finds how many requests a server can have under way while limits of TTFT and TPOT hold. It is the largest n up to which two
  * quantiles stay below their limits, that of the predicted TTFT T(x, L(n)) over prompts x at the load L(n), and that of the TPOT
- * f · P(n). No arrivals are simulated, so it costs milliseconds, and can be repeated while the server serves.
+ * f · P(n). No arrivals are simulated, so it takes milliseconds and can be repeated while the service answers calls.
  */
 import { type LatencyLimits, quantileOf } from './search-rates.ts';
 import type { ServiceModel } from './service-model.ts';
 import type { QueueServer } from './simulate-queue.ts';
 
-/** How many prompts are taken, evenly from all. */
+/** How many prompts are picked, evenly spaced among all samples. */
 const PROMPTS = 32;
 
-/** Times are extrapolated this far beyond the highest load of the samples. */
+/** Times are extrapolated up to this many times the highest load of the samples. */
 const EXTRAPOLATED = 2;
 
 type LoadedServer = Pick<QueueServer, 'name' | 'load' | 'tpot' | 'requests'>;
 
 /**
- * At most twice the highest load in the samples of the server; 0 if even an idle server breaks a limit. A server that hardly
- * ever met two requests would otherwise count as full with one.
+ * Returns at most twice the highest load in the samples of the server; 0 if even an idle server breaks a limit. Without this
+ * extrapolation, a server that hardly ever had two requests at once would count as full with one.
  */
 export function findConcurrency(model: ServiceModel, server: LoadedServer, limits: LatencyLimits): number {
-  // No metric falls where more requests are under way.
+  // With more requests under way, no metric decreases, so the TTFT limit stays broken above the first load that breaks it.
   const breaksTtft = (underWay: number) => !keepsTtft(model, { server, underWay }, limits);
   return Math.max(0, findFirst([0, findFirstBroken(server, limits)], breaksTtft) - 1);
 }
 
-/** Finds the fewest requests that break the TPOT or fill the cache. The TPOT scatters less at some higher loads, but rises within a range. */
+/** Finds the fewest requests that break the TPOT limit or fill the cache. TPOT rises within a range, but may scatter less in the next. */
 function findFirstBroken(server: LoadedServer, limits: LatencyLimits): number {
   const most = EXTRAPOLATED * Math.max(1, Math.ceil(server.load.seen));
   const full = findFirst([0, most + 1], (underWay) => !hasCache(server, underWay));
@@ -58,7 +58,7 @@ interface At {
   readonly underWay: number;
 }
 
-/** In proportion to the load, the cache may be full: then requests wait for others to end. */
+/** Returns false if the KV cache would be full, in proportion to the load: then requests wait for others to end. */
 function hasCache({ load }: LoadedServer, underWay: number): boolean {
   return load.at(underWay).kvCacheUsage <= 1;
 }
@@ -68,7 +68,7 @@ function keepsTpot({ tpot }: LoadedServer, underWay: number, { tpotMs, quantile 
   return tpotMs === undefined || quantileOf(factors, quantile) * tpot.at(underWay, promptTokensPerMs) <= tpotMs;
 }
 
-/** A quantile keeps a limit when the share of requests within the limit, on average over prompts, is as large as its level. */
+/** A quantile keeps a limit if the share of requests within it, averaged over prompts, is at least the quantile level. */
 function keepsTtft(model: ServiceModel, { server, underWay }: At, { ttftMs, quantile }: LatencyLimits): boolean {
   if (ttftMs === undefined) return true;
   const load = server.load.at(underWay);

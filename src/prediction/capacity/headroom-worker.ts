@@ -1,4 +1,7 @@
-/** Computes every minute how many more requests each server can take, as metrics from which an autoscaler works out the number of replicas. */
+/**
+ * Computes each server's capacity in requests every minute, and reads reported loads every 10 s. Each read of `/metrics` returns
+ * their difference (the headroom) and their ratio: the sum of the ratios is the number of replicas that is needed.
+ */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -25,26 +28,26 @@ export interface HeadroomDependencies {
   readonly limits: LatencyLimits;
   /** The mean length of an answer. */
   readonly outputTokens: number;
-  /** The learned models that are served. */
+  /** Returns the served models that were learned or imported. */
   readonly listModels: () => readonly { readonly targetModel: string; readonly model: LatencyModel }[];
-  /** Requests under way at a server by its own metrics; undefined when they are not read. */
+  /** Returns the requests under way at a server by its scraped metrics; undefined without fresh ones. */
   readonly readUnderWay: (server: string) => number | undefined;
 }
 
 export interface HeadroomWorker extends Worker {
   /** Computes the capacities again. */
   update(signal: AbortSignal): Promise<void>;
-  /** Reads again what the newest requests met, of models with servers that are not scraped. */
+  /** Reads the loads that the newest requests met, for models with servers that are not scraped. */
   updateLoads(signal: AbortSignal): Promise<void>;
 }
 
-/** How often capacities are computed: that reads samples and asks the models some thousand times. */
+/** The time between computations of capacities, each of which reads samples and calls the models some thousand times. */
 const REST_MS = 60_000;
 const SAMPLES = 5000;
-/** How often reported loads are read: several times within the minute after which they are too old. */
+/** The time between reads of reported loads: several in the minute after which a load is too old. */
 const LOADS_REST_MS = 10_000;
 const LOADS = 1000;
-/** Series of a gauge, of models and servers as callers name them. Servers that are gone leave room for new ones. */
+/** At most this many series of a gauge, because callers name models and servers. Series of servers that are gone are removed. */
 const MAX_SERIES = 1024;
 
 interface ServerCapacity {
@@ -141,7 +144,7 @@ async function listCapacities(
   return capacities;
 }
 
-/** Lets calls be answered between two steps. */
+/** Runs all steps, and lets calls be answered between them. */
 async function completeSteps<T>(steps: Generator<void, T>): Promise<T> {
   for (;;) {
     const { done, value } = steps.next();
@@ -150,7 +153,7 @@ async function completeSteps<T>(steps: Generator<void, T>): Promise<T> {
   }
 }
 
-/** Servers with enough samples of both times. */
+/** Lists the servers with enough samples of TTFT and of TPOT. */
 function listMeasured(samples: readonly Observation[]): string[] {
   return [...Map.groupBy(samples, ({ input }) => input.serverIp)].flatMap(([server, own]) =>
     countTpots(own) >= MIN_TPOT_SAMPLES && countTtfts(own) >= MIN_TTFT_SAMPLES ? [server] : [],

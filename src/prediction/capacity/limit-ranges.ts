@@ -1,4 +1,4 @@
-/** Defines the ranges of the numbers in a request for a capacity. */
+/** Defines the allowed ranges of the numbers in a request for a capacity. */
 
 export interface NumberRange {
   readonly minimum: number;
@@ -21,7 +21,7 @@ export function describeRange({ minimum, maximum }: NumberRange): string {
 
 const DECIMAL = /^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$/;
 
-/** Undefined unless the text is a decimal number in the range. */
+/** Returns undefined unless the text is a decimal number in the range. */
 export function readNumberIn({ minimum, maximum }: NumberRange, text: string): number | undefined {
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
   return value >= minimum && value <= maximum ? value : undefined;

@@ -1,11 +1,11 @@
 /**
- * Learns from samples how waiting, running, cache and tokens of a server follow from its requests under way. Capacity simulates
- * only the requests under way; the rest depends on the server and on how the gateway counts, and the samples reflect both.
+ * Learns from samples how waiting and running requests, KV cache use and tokens of a server depend on its requests under way. A
+ * capacity simulates only the requests under way; the rest depends on the server and on how the gateway counts, as the samples do.
  */
 import type { Observation } from '../schema/observation.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 
-/** The metrics of a row that depend on how much is under way. */
+/** The metrics of a row that depend on the requests under way. */
 export const LOAD_FIELDS = [
   'numRequestWaiting',
   'numRequestRunning',
@@ -19,7 +19,7 @@ export const LOAD_FIELDS = [
 export type LoadMetrics = Readonly<Record<(typeof LOAD_FIELDS)[number], number>>;
 
 export interface LoadCurve {
-  /** The mean metrics with this many requests under way; none falls where more are. Beyond the samples they grow in proportion. */
+  /** Returns the mean metrics at this many requests under way. None decreases with more. Beyond the samples they grow in proportion. */
   at(underWay: number): LoadMetrics;
   /** The most requests under way for which there are enough samples. */
   readonly seen: number;
@@ -30,14 +30,17 @@ export interface LoadCurve {
 /** A knot is the mean of at least this many samples. */
 const MIN_KNOT_SAMPLES = 20;
 
-/** This many samples, or this share of them if that is less, must have met a lower load: the few of a start from idle are not typical of low loads. */
+/**
+ * This many samples, or this share of them if that is less, are left out at the low end: those of a start from idle are too few to
+ * be typical of low loads.
+ */
 const LOW_SAMPLES = 300;
 const LOW_SHARE = 0.1;
 
 interface Knot {
   readonly underWay: number;
   readonly metrics: LoadMetrics;
-  /** How many samples it is the mean of. */
+  /** The number of samples in the mean. */
   readonly weight: number;
 }
 
@@ -66,7 +69,7 @@ function joinSamples(sorted: readonly LoadMetrics[]): Knot[] {
   const knots: Knot[] = [];
   for (let start = 0; start < sorted.length; ) {
     let end = start;
-    // All samples of one number under way belong together.
+    // Samples with equally many requests under way stay in one knot.
     while (end < sorted.length && (end - start < MIN_KNOT_SAMPLES || isSameLoad(sorted, end))) end++;
     if (sorted.length - end < MIN_KNOT_SAMPLES) end = sorted.length;
     const metrics = meanOf(sorted.slice(start, end));
@@ -85,8 +88,8 @@ function meanOf(samples: readonly LoadMetrics[]): LoadMetrics {
 }
 
 /**
- * The isotonic regression of each metric on the requests under way. In a burst that starts from idle, all requests wait: a few of
- * those must not make a load seem heavier than one above it, where a steady server has none that wait.
+ * Fits each metric by isotonic regression on the requests under way. In a burst that starts from idle, all requests wait. A few
+ * such samples must not make a load seem heavier than a higher one, at which no request waits on a steady server.
  */
 function makeRising(knots: readonly Knot[]): Knot[] {
   const fitted = LOAD_FIELDS.map((name) =>
@@ -100,7 +103,7 @@ interface Pool {
   readonly weight: number;
 }
 
-/** Pools neighbours that fall (Ayer et al. 1955). Returns the mean of each one's pool. */
+/** Pools adjacent violators (Ayer et al. 1955). Returns for each point the mean of its pool. */
 function poolFalls(points: readonly Pool[]): number[] {
   const pools: (Pool & { readonly size: number })[] = [];
   for (const point of points) {
@@ -116,7 +119,7 @@ function poolFalls(points: readonly Pool[]): number[] {
   return pools.flatMap(({ mean, size }) => Array.from({ length: size }, () => mean));
 }
 
-/** The position of the first knot with at least this many requests under way. */
+/** Returns the position of the first knot with at least this many requests under way. */
 function findKnot(knots: readonly Knot[], underWay: number): number {
   let [low, high] = [0, knots.length];
   while (low < high) {
@@ -137,7 +140,7 @@ function scale({ underWay: known, metrics }: Knot, underWay: number): LoadMetric
   return known === 0 ? toRunning(underWay) : mapFields((name) => (metrics[name] * underWay) / known);
 }
 
-/** The load if there is no sample under load: only the number of running requests is known. */
+/** Returns the load without any sample under load: only the number of running requests is known. */
 function toRunning(underWay: number): LoadMetrics {
   return mapFields((name) => (name === 'numRequestRunning' ? underWay : 0));
 }
@@ -146,7 +149,7 @@ function mapFields(read: (name: (typeof LOAD_FIELDS)[number], field: number) => 
   return Object.fromEntries(LOAD_FIELDS.map((name, field) => [name, read(name, field)])) as unknown as LoadMetrics;
 }
 
-/** The requests under way that a request met. */
+/** The requests under way at a server when a request was dispatched. */
 export interface ReportedLoad {
   readonly server: string;
   readonly underWay: number;
@@ -155,15 +158,15 @@ export interface ReportedLoad {
 
 const MAX_REPORT_AGE_MS = 60_000;
 
-/** An older report says nothing about the load now, nor does one that is dated ahead by a wrong clock. */
+/** Neither an older report shows the present load, nor one that a wrong clock dated ahead. */
 export function isFreshReport(atMs: number, nowMs: number): boolean {
   return Math.abs(nowMs - atMs) <= MAX_REPORT_AGE_MS;
 }
 
 /**
- * The load of each server in its newest request. The newest sample is another one: that of a TPOT is stored when the answer ends,
- * with the load and the time of its dispatch. Loads that are dated too far ahead are left out: they would
- * hide all later ones.
+ * Returns the load of each server that its last dispatched request met. The last stored sample may be another one: that of a TPOT
+ * is stored when the answer ends, with the load and the time of its dispatch. Loads dated too far ahead are left out, since
+ * they would hide all later ones.
  */
 export function findNewestLoads(loads: Iterable<ReportedLoad>, nowMs: number): Map<string, ReportedLoad> {
   const newest = new Map<string, ReportedLoad>();
@@ -175,7 +178,7 @@ export function findNewestLoads(loads: Iterable<ReportedLoad>, nowMs: number): M
   return newest;
 }
 
-/** Samples without a time of day say nothing about the load now. */
+/** Leaves out samples without a time of day, which do not show the present load. */
 export function listLoads(samples: readonly Observation[]): ReportedLoad[] {
   return samples.flatMap(({ input, atMs }) =>
     atMs === undefined ? [] : [{ server: input.serverIp, underWay: countUnderWay(input), atMs }],

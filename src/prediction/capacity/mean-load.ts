@@ -4,7 +4,7 @@ import { countUnderWay } from './load-curve.ts';
 import { computePrompt } from './prompt-queue.ts';
 import { countUncached } from './prompt-times.ts';
 
-/** Prompt tokens a millisecond that were computed in a span. */
+/** Returns a function for the mean rate at which prompt tokens were computed in a span of time, in tokens a millisecond. */
 export function createMeanPace(samples: readonly Observation[]) {
   const { times, sums } = listComputed(samples);
   const countUntilMs = (ms: number): number => {
@@ -21,7 +21,7 @@ export function createMeanPace(samples: readonly Observation[]) {
   };
 }
 
-/** How many prompt tokens were computed until some moments, in their order; straight between them. */
+/** Lists how many prompt tokens were computed up to some times, in order; between them, the count is linear. */
 function listComputed(samples: readonly Observation[]) {
   const times: number[] = [];
   const sums: number[] = [];
@@ -41,7 +41,7 @@ function listComputed(samples: readonly Observation[]) {
   return { times, sums };
 }
 
-/** The mean of n over a span, by the integral of the steps between samples. */
+/** Returns a function for the mean of n over a span of time, by the integral of the steps between samples. */
 export function createMeanLoad(samples: readonly Observation[]) {
   const steps = samples
     .flatMap(({ atMs, input }) => (atMs === undefined ? [] : [{ atMs, underWay: countUnderWay(input) }]))

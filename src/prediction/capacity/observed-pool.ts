@@ -13,9 +13,9 @@ import { fitTpotCurve, MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
 export interface ObservedPoolOptions {
   readonly model: LatencyModel;
-  /** The two samples of a streamed request are joined (`joinSamples`). */
+  /** The two samples of a streamed request need not be joined: `joinSamples` does it. */
   readonly samples: readonly Observation[];
-  /** Undefined for all servers in the samples. */
+  /** All servers in the samples when undefined. */
   readonly servers: readonly string[] | undefined;
   readonly podType: string;
   /** The mean length of a prompt; that of the samples when undefined. */
@@ -33,14 +33,14 @@ export interface ObservedPool extends QueuePool {
   readonly lengths: MeanLengths;
 }
 
-/** Servers under load, of which no queue need be simulated. */
+/** Servers under load, without what only a simulation of queues needs. */
 export interface ObservedServers extends Pick<ObservedPool, 'model' | 'lengths'> {
   readonly servers: readonly ObservedServer[];
 }
 
 export interface ObservedServer extends Omit<QueueServer, 'promptTimes'> {
   readonly samples: readonly Observation[];
-  /** The share of the server's requests that the samples are. */
+  /** The share of the server's requests that were reported. */
   readonly reportedShare: number;
 }
 
@@ -70,7 +70,7 @@ export function observeServers(options: ObservedPoolOptions): ObservedServers {
   }
 }
 
-/** The same in steps of one server each, between which a serving thread answers its calls. */
+/** Does the same in steps of one server each, between which a serving thread can answer calls. */
 export function* observeInSteps({ model, samples, ...options }: ObservedPoolOptions): Generator<void, ObservedServers> {
   const podType = normalizePodType(options.podType);
   const ofPod = samples.filter(({ input }) => normalizePodType(input.podType) === podType);
@@ -96,7 +96,7 @@ export function* observeInSteps({ model, samples, ...options }: ObservedPoolOpti
   return { servers, model: yield* createServiceModel(model, podType, servers), lengths };
 }
 
-/** Throws unless there are samples of each, and each is named once. */
+/** Throws unless each server has samples and is named once. */
 function checkNames(names: readonly string[], byServer: ReadonlyMap<string, unknown>): void {
   const unknown = names.find((name) => !byServer.has(name));
   if (unknown !== undefined)
@@ -112,7 +112,7 @@ function checkNames(names: readonly string[], byServer: ReadonlyMap<string, unkn
     });
 }
 
-/** Means, and by how much the lengths of samples are scaled for them. */
+/** The mean lengths, and the factors by which the lengths of samples are scaled to them. */
 interface ScaledLengths extends MeanLengths {
   readonly promptScale: number;
   readonly outputScale: number;
@@ -192,7 +192,7 @@ function observeServer(
   };
 }
 
-/** The least number of samples of a server with a TTFT. */
+/** A server needs at least this many samples with a TTFT. */
 export const MIN_TTFT_SAMPLES = 40;
 
 export function countTtfts(samples: readonly Observation[]): number {
@@ -213,12 +213,12 @@ function refuseFew(server: string, { what, count, least }: FewSamples): Failure 
   );
 }
 
-/** No server gets more requests in a millisecond by itself. */
+/** A server does not get more requests than this in one millisecond by chance. */
 const MOST_AT_ONCE = 8;
 
 /**
- * Leaves out times of day that many samples share. They are when rows without one were stored, or are rounded: taken for times of
- * arrival, all of these prompts would be computed in the time of the slowest.
+ * Removes times of day that many samples share. They are rounded, or they are when rows without a time were stored. As arrivals at
+ * one instant, all of these prompts would seem to be computed in the time of the slowest.
  */
 function forgetSharedTimes(samples: readonly Observation[]): Observation[] {
   const sharing = Map.groupBy(samples, ({ run, atMs }) => `${run} ${atMs}`);
@@ -231,13 +231,13 @@ function forgetSharedTimes(samples: readonly Observation[]): Observation[] {
 
 /**
  * Joins the two samples of a streamed request. The store has one for the TTFT and one for the answer, since the first comes long
- * before the second; both have the input and the time of the dispatch. That of an answer of one token has neither time. Counted as two requests, half would have no length of an
- * answer, and the span of an answer would begin at the arrival. Samples with both times stay as they are, as do those without a
- * time of day.
+ * before the second; both have the input and the time of the dispatch. The second sample of a one-token answer has neither TTFT nor
+ * TPOT. If the two counted as two requests, half would have no answer length, and the span of an answer would begin at the arrival.
+ * Samples with both times stay as they are, as do those without a time of day.
  */
 export function joinSamples(samples: readonly Observation[]): Observation[] {
   const joined: Observation[] = [];
-  /** Positions of samples that lack a time, by what they are joined by. */
+  /** Positions of samples that lack TTFT or TPOT, by the key that joins them. */
   const halves = new Map<string, number[]>();
   for (const sample of samples) {
     if (sample.atMs === undefined || (sample.ttftMs !== undefined && sample.tpotMs !== undefined)) {

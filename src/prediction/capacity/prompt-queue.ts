@@ -8,7 +8,7 @@ export interface PromptQueue {
   add(nowMs: number, prompt: QueuedPrompt): number;
   /** Returns when all prompts that arrived so far are computed. */
   busyUntilMs(): number;
-  /** How many tokens are computed in a millisecond, from now until a prompt arrives or has its first token. */
+  /** Returns how many tokens are computed in a millisecond, from now until a prompt arrives or has its first token. */
   readPace(nowMs: number): number;
 }
 
@@ -22,7 +22,7 @@ export interface ComputedPrompt extends QueuedPrompt {
   readonly startMs: number;
 }
 
-/** Returns when a prompt is computed that arrives now at a server that is busy with others until `busyUntilMs`. */
+/** Returns when the computation of a prompt starts that arrives now at a server which computes others until `busyUntilMs`. */
 export function computePrompt(nowMs: number, busyUntilMs: number, prompt: QueuedPrompt): ComputedPrompt {
   return { ...prompt, startMs: Math.max(nowMs, busyUntilMs) };
 }
@@ -30,7 +30,7 @@ export function computePrompt(nowMs: number, busyUntilMs: number, prompt: Queued
 /** `nowMs` must not decrease from call to call, nor `firstTokenMs`: a server computes prompts in the order of arrival. */
 export function createPromptQueue(): PromptQueue {
   let waiting: ComputedPrompt[] = [];
-  /** The prompts before it are computed. */
+  /** The position of the first prompt in `waiting` that is not computed yet. */
   let head = 0;
   let busyUntilMs = Number.NEGATIVE_INFINITY;
 

@@ -1,10 +1,9 @@
 /**
  * Learns from first tokens how long a server takes to compute a prompt. Prompts are computed in the order of arrival, so prompt
  * i begins at its arrival t_i, or at the newest first token before it, and ends with its own first token F_i: S_i = max(0, F_i −
- * max(t_i, F_1, …, F_{i−1})). With S in place of TTFT the wait is not observed but follows, as in the recursion of Lindley
- * (1952): F of a new prompt is max(t, F of the prompts before) + S. A wait that is drawn from observed ones adds its own
- * variance to a queue that has it already, and says nothing of queues longer than those that were observed. `simulate-queue.ts`
- * has a table of symbols.
+ * max(t_i, F_1, …, F_{i−1})). With S in place of TTFT, waits are not drawn from observed ones but follow by the recursion of
+ * Lindley (1952): F of a new prompt is max(t, F of the prompts before) + S. Drawn waits would add their variance to that of the
+ * simulated queue, and would not show queues longer than those observed. `simulate-queue.ts` has a table of symbols.
  */
 import type { Observation } from '../schema/observation.ts';
 import type { Random } from '../simulator/random-draws.ts';
@@ -12,36 +11,36 @@ import { countUnderWay } from './load-curve.ts';
 import { computePrompt } from './prompt-queue.ts';
 
 export interface PromptTimes {
-  /** The milliseconds that one of the observed prompts took, drawn at random from those in about the same situation. */
+  /** Returns the milliseconds that an observed prompt took, drawn at random from those in a similar situation. */
   draw(met: MetPrompt, random: Random): number;
 }
 
 export interface MetPrompt {
-  /** Requests at the server when it arrived. */
+  /** Requests at the server when the prompt arrived. */
   readonly underWay: number;
   /** The tokens of the prompt that were not cached. */
   readonly tokens: number;
-  /** Other prompts had to be computed before it. A prompt that does not wait for others still waits for the step under way. */
+  /** True if other prompts had to be computed before it. Even a prompt that waits for no other waits for the step under way. */
   readonly isQueued: boolean;
 }
 
 const MIN_PROMPTS = 40;
-/** Prompts in a range of n; all ranges have about this many. */
+/** About this many prompts are in each range of n. */
 const RANGE_SAMPLES = 200;
-/** One of this many prompts of a range is drawn, those with the nearest numbers of tokens. */
+/** A prompt is drawn from this many of a range: those with the nearest numbers of tokens. */
 const NEIGHBOURS = 10;
-/** At least this share of a mean time does not depend on tokens. */
+/** At least this share of the mean time is the base, which does not depend on tokens. */
 const LEAST_BASE = 0.1;
-/** A drawn time was observed for another number of tokens. It is scaled to the number that is simulated, by this factor at most. */
+/** A drawn time was observed at another number of tokens. It is scaled to the simulated number, by this factor at most. */
 const MOST_SCALED = 2;
-/** After a pause of this length between samples, requests that wait and are in no sample are a queue of unknown length. */
+/** After a pause of this length between samples, waiting requests that are in no sample are a queue of unknown length. */
 const UNKNOWN_AFTER_MS = 2000;
 
 interface ObservedPrompt extends MetPrompt {
   readonly ms: number;
 }
 
-/** Tokens of a prompt that the server has to compute. */
+/** Returns the tokens of a prompt that the server has to compute. */
 export function countUncached({
   inputTokenLength,
   prefixCacheScore,
@@ -50,8 +49,8 @@ export function countUncached({
 }
 
 /**
- * The samples must be of one server; `reportedShare` is the share of its requests that they are. Undefined if fewer than
- * `MIN_PROMPTS` samples show a time without a wait of unknown length.
+ * The samples must be of one server; `reportedShare` is their share of its requests. Returns undefined if fewer than `MIN_PROMPTS`
+ * samples show a time without a wait of unknown length.
  */
 export function collectPromptTimes(samples: readonly Observation[], reportedShare: number): PromptTimes | undefined {
   const prompts = [...Map.groupBy(samples, ({ run }) => run).values()].flatMap((ofRun) =>
@@ -67,7 +66,7 @@ export function collectPromptTimes(samples: readonly Observation[], reportedShar
       const { prompts: near, line } = ranges.find(({ end }) => end >= underWay) ?? ranges.at(-1)!;
       const first = Math.max(0, Math.min(findPlace(near, tokens) - (NEIGHBOURS >> 1), near.length - NEIGHBOURS));
       const drawn = near[first + Math.floor(random() * Math.min(NEIGHBOURS, near.length))]!;
-      // The nearest prompts differ in length, most of all for the longest prompts.
+      // Even the nearest prompts differ in length, most for the longest prompts.
       const scale = line(tokens) / line(drawn.tokens);
       return drawn.ms * Math.max(1 / MOST_SCALED, Math.min(MOST_SCALED, scale));
     },
@@ -98,11 +97,11 @@ function listPrompts(samples: readonly Observation[], reportedShare: number): Ob
 }
 
 interface LoadRange {
-  /** The largest n of it. */
+  /** The largest n in the range. */
   readonly end: number;
-  /** Rising by tokens. */
+  /** Sorted by tokens. */
   readonly prompts: readonly ObservedPrompt[];
-  /** The mean time of prompts with this number of tokens, above 0. */
+  /** Returns the mean time of prompts with this number of tokens, above 0. */
   readonly line: (tokens: number) => number;
 }
 
@@ -121,7 +120,7 @@ function splitRanges(prompts: readonly ObservedPrompt[]): LoadRange[] {
   });
 }
 
-/** Least squares, with a base and a slope of at least 0. */
+/** Fits a line by least squares, with base and slope of at least 0. */
 function fitLine(prompts: readonly ObservedPrompt[]): (tokens: number) => number {
   const mean = (read: (prompt: ObservedPrompt) => number) =>
     prompts.reduce((sum, prompt) => sum + read(prompt), 0) / prompts.length;

@@ -31,13 +31,13 @@ export interface CapacityOrder {
 
 export interface CapacityFound {
   readonly version: number;
-  /** Undefined when not even idle servers keep the limits. */
+  /** Undefined if even idle servers break a limit. */
   readonly capacity: Capacity | undefined;
   readonly lengths: MeanLengths;
   readonly servers: readonly ServerRoom[];
 }
 
-/** How much a server can have under way while the limits hold, and the load that its newest request met. */
+/** How many requests a server can have under way while the limits hold, and the load that its newest request met. */
 export interface ServerRoom {
   readonly name: string;
   readonly maximum: number;
@@ -86,7 +86,7 @@ export interface CapacitySource {
   readonly samples: readonly Observation[];
 }
 
-/** Throws `invalid` with the field of the order that cannot be answered from these samples. */
+/** Throws `invalid` with the field of the request that cannot be answered from these samples. */
 export function computeCapacity(
   { model, samples }: CapacitySource,
   { limits, ...asked }: Omit<CapacityOrder, 'targetModel'>,

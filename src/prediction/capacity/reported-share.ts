@@ -1,15 +1,15 @@
 /**
- * Estimates the share of a server's requests that was reported. Metrics count all requests under way, and samples exist only for
- * those that a gateway reported, so more requests arrived at the server than there are samples.
+ * Estimates the share of a server's requests that was reported. Metrics count all requests under way, but samples exist only for
+ * reported requests, so more requests may have arrived at the server than there are samples.
  */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
 
-/** A larger share counts as all: the rest comes from using a mean length of answers instead of the real ones. */
+/** A larger share counts as all: the difference may come from assuming the mean length for answers of unknown length. */
 const NEARLY_ALL = 0.7;
 const LEAST = 0.01;
 
-/** Divides the time that the sampled requests were under way by the integral of all requests under way, as Little's law has it. */
+/** Divides the time that the sampled requests were under way by the integral of all requests under way (Little's law). */
 export function measureReportedShare(samples: readonly Observation[], outputTokens: number): number {
   const stays = samples.map(({ ttftMs = 0, tpotMs = 0, outputTokens: own }) => ttftMs + (own || outputTokens) * tpotMs);
   const sum = stays.reduce((total, stay) => total + stay, 0);
@@ -18,7 +18,7 @@ export function measureReportedShare(samples: readonly Observation[], outputToke
   return share > NEARLY_ALL || Number.isNaN(share) ? 1 : Math.max(LEAST, share);
 }
 
-/** Gaps without samples count up to a bound: nothing is known of them, or a recording ended there. */
+/** Gaps without samples count up to a bound: a recording may have ended there. */
 function integrateLoad(samples: readonly Observation[], longestGapMs: number): number {
   const timed = samples.filter(({ atMs }) => atMs !== undefined).sort((a, b) => a.atMs! - b.atMs!);
   let integral = 0;

@@ -1,5 +1,5 @@
 /**
- * Simulates a pool at one request rate after the other until a latency limit breaks. The rate rises by steps; bisection goes on between
+ * Simulates a pool at one request rate after the other until a latency limit breaks. The rate rises by steps, then by bisection between
  * the first rate that breaks a limit and the one before. Each rate is simulated with the same random numbers.
  */
 import { Failure } from '../../errors.ts';
@@ -7,7 +7,7 @@ import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';
 
 export interface LatencyLimits {
-  /** Undefined if there is no limit of this time. */
+  /** Undefined without a limit of this time. */
   readonly ttftMs: number | undefined;
   readonly tpotMs: number | undefined;
   /** The share of requests that must stay below the limits, such as 0.9. */
@@ -17,47 +17,47 @@ export interface LatencyLimits {
 export type LimitedBy = 'ttft' | 'tpot' | 'observed load';
 
 const REQUESTS_EACH_SERVER = 3000;
-/** Requests of a run, unless more are needed to fill the servers. */
+/** The requests of a run, unless more are needed to fill the servers. */
 const USUAL_REQUESTS = 15_000;
 /**
- * A run has at least so many requests for each that is under way. The pool is empty at first, so the first fifth of the run,
- * two mean stays, is not measured: after it the pool is nearly as full as it will be.
+ * A run has at least this many requests for each that is under way. The pool is empty at first, so the first fifth of the run, at
+ * least two mean stays, is not measured: after it, the pool is nearly as full as it gets.
  */
 const REQUESTS_EACH_UNDER_WAY = 10;
-/** Requests of all runs of a search together: about a minute of simulation for a pool of 200 servers. */
+/** The most requests in all runs of a search together: about a minute of simulation for a pool of 200 servers. */
 const MAX_SIMULATED = 30_000_000;
-/** The shortest stay of a request, so that a pool whose stay is measured as 0 has a highest rate. */
+/** The shortest stay of a request. It gives a highest rate to a pool whose stay is measured as 0. */
 const LEAST_STAY_SECONDS = 1e-6;
-/** A rate at which servers are idle, however long their answers are. */
+/** A rate at which servers are idle unless one answer takes days. */
 export const LOWEST_RATE = 1e-6;
 /** Relative tolerance of the rate that is found. */
 const PRECISION = 0.01;
 
-/** Far below a limit, one simulation at each of few rates is enough. Near it, quantiles of a single run are too noisy. */
+/** Far below a limit, one simulation for each of a few rates is enough. Near it, the quantiles of a single run are too noisy. */
 const FAR = { step: 1.15, runs: 1 };
 const NEAR = { step: 1.04, runs: 3 };
 const NEAR_USE = 0.7;
 
-/** Relative uncertainty of the share of slow requests: a limit that breaks at one quantile may break at a near one. */
+/** Relative uncertainty of the share of slow requests: a limit is checked at quantiles on both sides too. */
 const SHARE_ERROR = 0.1;
 
 /**
- * How many requests may be slower than a limit: `asked` as many as its quantile leaves (at 0.9, 10 %), `strict` a tenth fewer (9 %),
- * `lenient` a tenth more (11 %).
+ * The share of requests that may be slower than a limit: `asked` is the rest of its quantile (at 0.9, 10 %), `strict` a tenth less
+ * (9 %), `lenient` a tenth more (11 %).
  */
 export type Strictness = 'strict' | 'asked' | 'lenient';
 
 export interface Trial {
   readonly rate: number;
   readonly outcome: QueueOutcome | undefined;
-  /** More requests are under way at some server than in any sample. */
+  /** True if some server has more requests under way than in any sample. */
   readonly isUnseen: boolean;
-  /** The quantile divided by its limit, of TTFT or TPOT, whichever is larger; above 1 the limit is broken. */
+  /** The larger of TTFT and TPOT divided by its limit, at the strict quantile; above 1, the limit is broken. */
   readonly strictUse: number;
   readonly brokenBy: Readonly<Record<Strictness, LimitedBy | undefined>>;
 }
 
-/** The highest rate found at which the limits hold at all lower rates too, and the limit that breaks above it. */
+/** The highest rate up to which the limits hold at all rates tried, and the limit that breaks above it. */
 export interface Break {
   readonly good: Trial;
   readonly limitedBy: LimitedBy;
@@ -65,14 +65,14 @@ export interface Break {
 
 type ReadBreak = (trial: Trial) => LimitedBy | undefined;
 
-/** Raises the rate from about one request under way at each server, by Little's law. Each rate is tried once. */
+/** Raises the rate, from about one request under way at each server (by Little's law). Each rate is tried once. */
 export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial) {
   const tried = new Map<number, Trial>([[idle.rate, idle]]);
   const staySeconds = Math.max(LEAST_STAY_SECONDS, meanStaySeconds(idle.outcome!, pool.outputTokens));
-  /** Above it, by Little's law, more requests are under way than in any sample, since no stay is shorter than an idle one. */
+  /** Above this rate, by Little's law, more requests are under way than in any sample: no stay is shorter than in an idle pool. */
   const highestRate = countSeen(pool) / staySeconds;
   const budget = createBudget(pool);
-  /** Rising by rate. */
+  /** Sorted by rate. */
   const listTried = () => [...tried.values()].sort((one, other) => one.rate - other.rate);
 
   function simulate(rate: number, runs: number): Trial {
@@ -88,7 +88,7 @@ export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial
     tried.set(rate, known);
     return known;
   };
-  /** Ends because at some rate more requests are under way than in any sample. */
+  /** Terminates, because at some rate more requests are under way than in any sample. */
   function rise(readBreak: ReadBreak): readonly [good: Trial, bad: Trial] {
     let good = idle;
     let bad = attempt(pool.servers.length / staySeconds);
@@ -116,13 +116,13 @@ export function createSearch(pool: QueuePool, limits: LatencyLimits, idle: Trial
   };
 }
 
-/** The requests of each run, and how many runs. */
+/** The number of runs, and the requests of each. */
 export interface RunSize {
   readonly runs: number;
   readonly requests: number;
 }
 
-/** Fewer runs where each is long: together they have as many requests. */
+/** Makes fewer runs if each is long, so that all have about as many requests together. */
 export function sizeRuns({ servers }: QueuePool, runs: number, underWay: number): RunSize {
   const usual = Math.min(USUAL_REQUESTS, REQUESTS_EACH_SERVER * servers.length);
   const requests = Math.max(usual, Math.ceil(REQUESTS_EACH_UNDER_WAY * underWay));
@@ -153,7 +153,7 @@ function countUnderWay({ meanUnderWay }: QueueOutcome): number {
   return meanUnderWay.reduce((sum, mean) => sum + mean, 0);
 }
 
-/** A rate at which requests pile up, or more are under way than the samples show. */
+/** Returns the trial of a rate at which requests pile up, or more are under way than the samples show. */
 function toUnseen(rate: number): Trial {
   const brokenBy = { strict: 'observed load', asked: 'observed load', lenient: 'observed load' } as const;
   return { rate, outcome: undefined, isUnseen: true, strictUse: 1, brokenBy };
@@ -204,7 +204,7 @@ function findBroken({ ttft, tpot }: Use): LimitedBy | undefined {
   return tpot > 1 ? 'tpot' : undefined;
 }
 
-/** All requests of some runs together. */
+/** Simulates several runs and joins their requests. */
 function simulateRuns(
   pool: QueuePool,
   requestsPerSecond: number,
@@ -237,7 +237,7 @@ function joinSorted(parts: readonly Float64Array[]): Float64Array {
   return all.sort();
 }
 
-/** Answers of one token take no further time. */
+/** Answers of one token take no time after the first token. */
 function meanStaySeconds({ ttftMs, tpotMs }: QueueOutcome, outputTokens: number): number {
   const mean = (times: Float64Array) => times.reduce((sum, ms) => sum + ms, 0) / Math.max(1, times.length);
   return (mean(ttftMs) + outputTokens * mean(tpotMs)) / 1000;

@@ -1,4 +1,4 @@
-/** Predicts the TTFT of a request at a server, and how many of such requests stay within a limit, by the residuals of the model. */
+/** Predicts the TTFT of a request at a server, and by the residuals of the model the share of such requests within a limit. */
 import { type Buckets, type Calibration, calibrate, describeBuckets, LEVELS, SHIFT_OF } from '../model/calibration.ts';
 import { findTimeModel, type LatencyModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
@@ -12,22 +12,22 @@ export interface ServiceRequest {
 }
 
 export interface ServiceModel {
-  /** The median TTFT of a request that meets this load. */
+  /** Returns the median TTFT of a request that meets this load. */
   predictTtft(server: string, request: ServiceRequest & LoadMetrics): number;
-  /** The share of requests with this predicted median at a server whose TTFT is at most `limitMs`. */
+  /** Of the requests with this predicted median at a server, returns the share whose TTFT is at most `limitMs`. */
   shareWithin(server: string, medianMs: number, limitMs: number): number;
 }
 
-/** From this many samples of a server, spread over all of them, the residuals of a model without measured ones are taken. */
+/** For a model without residuals, they are measured on this many samples of a server, evenly spaced among all. */
 const MEASURED_SAMPLES = 500;
 
-/** The servers that are modelled, and the samples of each. */
+/** A modelled server and its samples. */
 export interface SampledServer {
   readonly name: string;
   readonly samples: readonly Observation[];
 }
 
-/** Imported trees come without residuals, so theirs are measured on samples, in steps of one server each. */
+/** Imported trees come without residuals, so these are measured on samples, in steps of one server each. */
 export function* createServiceModel(
   model: LatencyModel,
   podType: string,
@@ -94,9 +94,9 @@ function createScatter({ edges, quantiles }: Calibration): Scatter {
 }
 
 /**
- * The share of times within a limit: residuals are logarithms, known at some levels and interpolated linearly between them; below
- * the first level it is 0, and from the last on 1. Between buckets they are smoothed as in answers, so that no share rises where
- * the median does.
+ * Returns the share of times within a limit. Residuals are logarithms, known at some quantile levels and interpolated linearly
+ * between them. Below the first level the share is 0; from the last on, it is 1. Between buckets, residuals are smoothed as in
+ * answers, so that the share never rises with the median.
  */
 function findShare(scatter: Scatter, medianMs: number, limitMs: number): number {
   const limit = Math.log(limitMs / medianMs);

@@ -16,7 +16,7 @@
  *
  * The state of a server is n, its requests under way, and its queue of prompts (`prompt-queue.ts`). A request that
  * arrives at server s
- *   1. is one of the requests that s had, with what s had cached of its prompt;
+ *   1. is drawn from the requests of s in the samples, with the part of its prompt that s had cached;
  *   2. waits until the prompts before it are computed, and has its first token after a time that such a prompt took at
  *      about n (`prompt-times.ts`);
  *   3. then gets tokens at the pace of the server: in dt it gets dt · (1 − c_s ρ(t)) / (f · P_s(n(t))) of them, with f drawn
@@ -39,19 +39,19 @@ export interface QueueServer {
   readonly load: LoadCurve;
   readonly tpot: TpotCurve;
   readonly promptTimes: PromptTimes;
-  /** The requests that it had, to draw from. */
+  /** The requests of its samples, to draw from. */
   readonly requests: readonly ServedRequest[];
 }
 
 export interface ServedRequest extends ServiceRequest {
-  /** Undefined when it is not known. */
+  /** Undefined when not known. */
   readonly outputTokens: number | undefined;
 }
 
 export interface QueuePool {
   readonly servers: readonly QueueServer[];
   readonly model: ServiceModel;
-  /** The mean, for requests of unknown length. In a queue with processor sharing the rest of the distribution matters little (insensitivity). */
+  /** The mean, for requests of unknown length. With processor sharing, the shape of the distribution matters little (insensitivity). */
   readonly outputTokens: number;
 }
 
@@ -62,10 +62,10 @@ export interface QueueRun {
 }
 
 export interface QueueOutcome {
-  /** In rising order. */
+  /** Sorted. */
   readonly ttftMs: Float64Array;
   readonly tpotMs: Float64Array;
-  /** The mean of each server's requests under way at an arrival, in the order of the servers. */
+  /** Each server's mean number of requests under way at an arrival, in the order of the servers. */
   readonly meanUnderWay: readonly number[];
   /** The share of the requests that each server got. */
   readonly shares: readonly number[];
@@ -76,7 +76,7 @@ const WARM_UP = 0.2;
 /** A server with this many requests under way is overloaded, and the run ends. */
 const MAX_UNDER_WAY = 20_000;
 
-/** Each request goes to a server with the fewest under way. Undefined if a server is overloaded. */
+/** Sends each request to a server with the fewest under way. Returns undefined if a server is overloaded. */
 export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | undefined {
   const { random } = run;
   const recorder = createRecorder(pool.servers.length);
@@ -99,7 +99,7 @@ export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | un
   return fleet.counts.some((count) => count > 0) ? undefined : recorder.finish();
 }
 
-/** A request meets this at the server that it goes to. */
+/** What a request meets at its server. */
 interface MetServer {
   readonly nowMs: number;
   readonly underWay: number;
@@ -107,7 +107,7 @@ interface MetServer {
   readonly busyUntilMs: number;
 }
 
-/** One of the requests that the server had. */
+/** Draws one of the requests in the server's samples, and its times. */
 function drawAnswer(
   { promptTimes, tpot, requests }: QueueServer,
   { nowMs, underWay, busyUntilMs }: MetServer,
@@ -124,7 +124,7 @@ function drawAnswer(
   return { promptTokens, furtherTokens, factor, firstTokenMs };
 }
 
-/** Tokens after the first one. An unknown length is drawn from a geometric distribution with this mean. */
+/** Returns the tokens after the first one. An unknown length is drawn from a geometric distribution with this mean. */
 function drawFurtherTokens({ outputTokens }: ServedRequest, mean: number, random: Random): number {
   if (outputTokens !== undefined) return Math.max(0, outputTokens - 1);
   return Math.floor(drawExponential(random, 1 / Math.log(mean / (mean - 1))));
@@ -142,18 +142,18 @@ function chooseLeast(counts: Int32Array, random: Random): number {
 interface Fleet {
   /** The requests under way of each server. */
   readonly counts: Int32Array;
-  /** Moves on the servers for which something ends or begins until then. */
+  /** Advances the servers at which an answer begins or ends by then. */
   advance(nowMs: number): void;
-  /** When all prompts that the server has are computed. */
+  /** Returns when all present prompts of the server are computed. */
   promptsUntilMs(server: number): number;
   add(server: number, nowMs: number, answer: Answer): void;
 }
 
-/** In a pool of hundreds of servers, next to nothing happens at most of them between two arrivals. */
+/** Skips servers without an event: in a pool of hundreds, that is most of them between two arrivals. */
 function openFleet({ servers }: QueuePool, recorder: Pick<Recorder, 'addTpot'>): Fleet {
   const running = servers.map((server) => openServer(server, recorder));
   const counts = new Int32Array(running.length);
-  /** When something happens next at each server. */
+  /** The time of the next event at each server. */
   const nextMs = new Float64Array(running.length).fill(Number.POSITIVE_INFINITY);
 
   function readServer(i: number): void {
@@ -189,9 +189,9 @@ interface Answer {
 
 interface RunningServer {
   count(): number;
-  /** When an answer begins or ends next; infinite if none will. */
+  /** Returns when an answer begins or ends next; infinity without one. */
   nextMs(): number;
-  /** When all prompts that it has are computed. */
+  /** Returns when all present prompts are computed. */
   promptsUntilMs(): number;
   add(nowMs: number, answer: Answer): void;
   advance(nowMs: number): void;
@@ -233,7 +233,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   function beginAnswer(answer: Answer): void {
     answering.push(virtualTokens + answer.furtherTokens * answer.factor, answer);
-    // The next prompt has its turn: the pace is computed again, with as many requests.
+    // The next prompt is computed from now on, which changes the pace and not the count.
     changeCount(0);
   }
 

@@ -1,16 +1,16 @@
 /**
  * Learns from samples how long a token takes at a server with n requests under way. `simulate-queue.ts` has a table of symbols.
  *
- * A prediction says what a request meets that arrives at load n. During its answer the load returns towards its mean, so
+ * A prediction is for a request that arrives at load n. During its answer the load returns towards its mean, so
  * a prediction at a high n is lower than the time per token while n stays that high: the regression dilution of a noisy
- * regressor. So each TPOT is held against the mean load while its answer was generated,
+ * regressor. So each TPOT is assigned to the mean load while its answer was generated,
  *   n̄_i = 1/D_i ∫ n(t) dt from F_i to F_i + D_i,  D_i = output tokens · TPOT_i,
- * where n(t) is what the samples of the server show one after the other. Prompts take time from answers, and in bursts
+ * where n(t) is the step function of the loads that successive samples met. Prompts take time from answers, and in bursts
  * they come while n is still low. With ρ̄_i the mean pace of computed prompts in the same span, and c the time that a
  * prompt token takes,
  *   1 / TPOT_i = (1 − c ρ̄_i) / P(n̄_i),
- * since in D of the server's time, D · c ρ̄ are spent on prompts. It is linear in ρ, so that what is fitted to means over
- * answers holds at each moment. c is fitted among answers of about the same n̄, and P is the isotonic regression of
+ * since of a time D, the server spends D · c ρ̄ on prompts. It is linear in ρ, so a fit to means over
+ * answers holds at each moment too. c is fitted among answers of about the same n̄, and P is the isotonic regression of
  * TPOT_i · (1 − c ρ̄_i) on n̄.
  */
 import type { Observation } from '../schema/observation.ts';
@@ -18,20 +18,20 @@ import { countUnderWay } from './load-curve.ts';
 import { createMeanLoad, createMeanPace } from './mean-load.ts';
 
 export interface TpotCurve {
-  /** The median milliseconds for a token while this many requests are under way and prompts are computed at this pace. */
+  /** Returns the median milliseconds for a token while this many requests are under way and prompts are computed at this pace. */
   at(underWay: number, promptTokensPerMs: number): number;
-  /** Tokens of each answer a millisecond; below 0 while prompts take more than the whole server. */
+  /** Returns the tokens of each answer a millisecond; below 0 while prompts need more than the whole server. */
   paceAt(underWay: number, promptTokensPerMs: number): number;
-  /** Tokens that each answer loses to prompt tokens that take no time of their own. */
+  /** Returns the tokens that each answer loses to prompt tokens that take no time of their own. */
   countDelayed(underWay: number, promptTokens: number): number;
-  /** The observations at about this many requests under way. */
+  /** Returns the observations at about this many requests under way. */
   near(underWay: number): ObservedNear;
 }
 
 export interface ObservedNear {
-  /** The most requests under way for which these observations count; infinite for those at the highest loads. */
+  /** These observations count up to this many requests under way; infinity at the highest loads. */
   readonly end: number;
-  /** The typical pace at which prompts were computed. */
+  /** The mean pace at which prompts were computed. */
   readonly promptTokensPerMs: number;
   /** Observed times divided by those of the curve, sorted. */
   readonly factors: Float64Array;
@@ -50,18 +50,18 @@ interface Answer extends Point {
 export interface TpotCurveOptions {
   /** The mean length of an answer. */
   readonly outputTokens: number;
-  /** The share of the server's requests that the samples are. */
+  /** The share of the server's requests that were reported. */
   readonly reportedShare: number;
 }
 
 export const MIN_TPOT_SAMPLES = 40;
-/** On average answers have at least this share of a server, however many prompts it computes. */
+/** On average, answers get at least this share of a server, however many prompts it computes. */
 const LEAST_SHARE = 0.05;
 const ROUNDS = 8;
-/** Loads that differ by less are one: the slope between two of them would be noise over next to nothing. */
+/** Loads that differ by less are joined: a slope between them would be noise. */
 const LEAST_STEP = 0.1;
 
-/** Undefined without enough samples. They must be of one server. */
+/** Samples must be of one server. Returns undefined without enough of them. */
 export function fitTpotCurve(samples: readonly Observation[], options: TpotCurveOptions): TpotCurve | undefined {
   const answers = listAnswers(samples, options).sort((a, b) => a.underWay - b.underWay);
   if (answers.length < MIN_TPOT_SAMPLES) return undefined;
@@ -91,7 +91,7 @@ function meanPaceOf(answers: readonly Answer[]): number {
   return answers.reduce((sum, { promptTokensPerMs }) => sum + promptTokensPerMs, 0) / answers.length;
 }
 
-/** A range of answers with about the same load. */
+/** About this many answers are in each range of load. */
 const RANGE_ANSWERS = 150;
 
 function splitRanges(sorted: readonly Answer[]): Answer[][] {
@@ -102,8 +102,8 @@ function splitRanges(sorted: readonly Answer[]): Answer[][] {
 }
 
 /**
- * The c of 1 / TPOT = (1 − c ρ̄) / P, in milliseconds a prompt token: by least squares among the answers of each range,
- * over the range's mean of 1 / TPOT. That mean has a 1 − c ρ̄ too, so it takes some rounds.
+ * Fits the c of 1 / TPOT = (1 − c ρ̄) / P, in milliseconds a prompt token, by least squares among the answers of each range,
+ * relative to the range's mean of 1 / TPOT. That mean contains 1 − c ρ̄ too, so the fit is iterated.
  */
 function fitPromptCost(sorted: readonly Answer[]): number {
   const ranges = splitRanges(sorted).map((answers) => ({
@@ -166,7 +166,7 @@ function joinKnots(one: Knot, other: Knot): Knot {
   return { underWay: mean(one.underWay, other.underWay), tpotMs: mean(one.tpotMs, other.tpotMs), weight };
 }
 
-/** Pools neighbours that fall, as more load never makes a token faster (Ayer et al. 1955). */
+/** Pools adjacent violators (Ayer et al. 1955), because more load never makes a token faster. */
 function makeIsotonic(knots: readonly Knot[]): Knot[] {
   const pooled: Knot[] = [];
   for (const knot of knots) {
@@ -180,7 +180,7 @@ function makeIsotonic(knots: readonly Knot[]): Knot[] {
   return pooled;
 }
 
-/** Linear between knots, and beyond them with the last slope. */
+/** Interpolates linearly between knots. Below the first it is constant; above the last it continues the last slope. */
 function interpolate(knots: readonly Knot[], underWay: number): number {
   if (knots.length === 1 || underWay <= knots[0]!.underWay) return knots[0]!.tpotMs;
   let upper = 1;

@@ -1,4 +1,4 @@
-/** Prints what each prediction is made of (`--explain`). */
+/** Prints the parts of each prediction (`--explain`). */
 import type { PredictionExplanation } from '../model/explain.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 

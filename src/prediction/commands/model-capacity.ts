@@ -117,7 +117,7 @@ const IDLE = { requestsPerSecond: 0, concurrency: 0, limitedBy: 'idle', servers:
 const LENGTHS = ['promptTokens', 'outputTokens'] as const;
 
 interface AnsweredLengths extends MeanLengths {
-  /** Left out, and taken from the samples. */
+  /** The lengths that were not given, and are means of the samples. */
   readonly assumed: readonly (typeof LENGTHS)[number][];
 }
 
@@ -179,7 +179,7 @@ async function readFiles(
   return orderByTime(samples);
 }
 
-/** As the samples of the store; as they stand when some have no time of day. */
+/** Sorts by time, like the samples of the store. Without a time of day in some, the order stays. */
 function orderByTime(samples: readonly Observation[]): Observation[] {
   const isTimed = samples.every(({ atMs }) => atMs !== undefined);
   return isTimed ? samples.toSorted((a, b) => a.atMs! - b.atMs!) : [...samples];

@@ -132,7 +132,7 @@ function splitList(text: string): string[] {
   return text.split(',').map((run) => run.trim());
 }
 
-/** In the notation of the operation, which knows milliseconds, seconds and rows. */
+/** Returns the age in the notation of the operation, which has milliseconds, seconds and rows. */
 function checkAge(text: string): string {
   if (parseAge(text) !== undefined) return text;
   const ageMs = readDuration(text);
@@ -151,7 +151,7 @@ function readAge(text: string | undefined): Age | undefined {
   return text === undefined ? undefined : parseAge(text);
 }
 
-/** The file is read and judged by the service; its plots would need the rows, and stay a thing of this machine. */
+/** The service reads and evaluates the file. Plots need the rows, so they are drawn only without `--service`. */
 async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Promise<void> {
   const { input, protocol, format, model, kvCapacityTokens, server, holdOut, age, json } = options;
   const [path = ''] = input;

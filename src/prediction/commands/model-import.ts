@@ -53,7 +53,7 @@ async function importModel(open: OpenModels, path: string, options: ImportOption
   print(promoted ? `${id} is served now` : `Took ${path} as ${id}`);
 }
 
-/** Below what one string of this runtime holds, as JSON of XGBoost is read. */
+/** Less than the longest string of Node, because XGBoost's JSON is read into one string. */
 export const MAX_FILE_BYTES = 512_000_000;
 
 async function readModelBytes(path: string): Promise<Uint8Array> {

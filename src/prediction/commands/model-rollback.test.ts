@@ -50,7 +50,7 @@ test('trivet model rollback shows how both versions predict the same samples, as
   assert.equal(code, 0, stderr);
   const [first, ...table] = stdout.split('\n');
   assert.equal(first, 'm@1 is served again, in place of m@2');
-  assert.match(stdout, /^m@1 beside m@2 on the same 200 newest samples/m);
+  assert.match(stdout, /^m@1 compared with m@2 on the same 200 newest samples/m);
   for (const target of ['TTFT', 'TPOT']) assert.match(stdout, new RegExp(`^${target} +200 .* better `, 'm'));
   assert.equal(table.join('\n'), (await run('model compare m@1 --with 2')).stdout);
 });

@@ -1,4 +1,4 @@
-/** Prints what a model learned: its physics, its trees, its errors. */
+/** Prints what a model learned: its physics, its trees and its errors. */
 import { formatTable } from '../../command-line/output.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 
@@ -24,7 +24,7 @@ export function formatSummaries(summaries: readonly TargetSummary[]): string {
   ].join('\n\n');
 }
 
-/** The price of each term, which the physics adds up. */
+/** The cost of one unit of each term; the physics is the sum of these terms. */
 function formatPhysics(summaries: readonly TargetSummary[]): string {
   const terms = [...new Set(summaries.flatMap(({ physics }) => Object.keys(physics)))];
   const columns = summaries.map(({ podType, target }) => `${target.toUpperCase()} (${podType})`);
@@ -43,7 +43,7 @@ function formatImported({ podType, target, imported }: TargetSummary): string[] 
   return [`  ${target.toUpperCase()} (${podType}) by ${library}, in ${says}, from ${names.join(', ')}`];
 }
 
-/** `0.73` → `× 2.08`: a mean distance of logarithms as the factor that it stands for. */
+/** `0.73` → `× 2.08`: writes a mean difference of logarithms as a factor. */
 export function formatLogError(logError: unknown): string {
   return typeof logError === 'number' ? `× ${Math.exp(logError).toFixed(2)}` : String(logError);
 }

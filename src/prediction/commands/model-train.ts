@@ -49,7 +49,7 @@ export function createTrainCommand(): Command {
     .addOption(new Option('--statistic <name>', 'what predictions mean').choices(STATISTICS).default('p50'))
     .option('--any-model', 'also learn from rows that name another target model')
     .addOption(
-      new Option('--promote <when>', 'serve it at once: if it is better than knowing nothing, always or never')
+      new Option('--promote <when>', 'serve it at once: if it is better than the prior, always or never')
         .choices(['better', 'true', 'false'])
         .default('better'),
     )
@@ -127,7 +127,7 @@ function printSummary(summary: Summary, promote: string): void {
   print(`\n${describePromotion(summary, promote)}`);
 }
 
-/** With fewer rows of each time, nothing is trained, and the prior answers. */
+/** Throws with too few rows for each of TTFT and TPOT: then nothing is trained, and the prior answers. */
 function checkEnoughRows(table: ObservationTable, refusals: readonly Refusals[]): void {
   const { count } = table;
   const most = Math.max(...PREDICTION_TARGETS.map((target) => rowsWith(table, target).length));
@@ -141,7 +141,7 @@ function checkEnoughRows(table: ObservationTable, refusals: readonly Refusals[])
   );
 }
 
-/** This many of the newest rows are enough to tell whether a trained model is better than the prior. */
+/** This many of the newest rows are enough to decide if a trained model is better than the prior. */
 const MAX_TESTED_ROWS = 10_000;
 
 function testOnNewest(table: ObservationTable, parameters: TrainParameters): TestErrors {
@@ -157,6 +157,6 @@ function describePromotion(
   if (promoted) return `${id} is served now`;
   const { judgedRows, championError, challengerError } = judgement;
   const toFactor = (logError: number) => Math.exp(logError).toFixed(2);
-  const why = `not served: on the newest ${judgedRows} rows, learning from those before was off by a factor of ${toFactor(challengerError)}, knowing nothing by ${toFactor(championError)}`;
+  const why = `not served: on the newest ${judgedRows} rows, a model of the rows before was off by a factor of ${toFactor(challengerError)}, the prior by ${toFactor(championError)}`;
   return `${asked === 'better' ? `${id} is ${why}\n` : ''}Serve it: trivet model promote ${id}`;
 }

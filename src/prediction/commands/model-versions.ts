@@ -58,8 +58,8 @@ async function list(open: OpenModels, options: OutputOptions & { readonly model?
 }
 
 /**
- * How the part for all pod types did on rows held out while learning, and how the version does live. Only of served
- * versions: other versions were measured on other rows.
+ * Returns the rows of the part for all pod types, its error on held-out rows, and the live error. Errors are shown only for served
+ * versions, since other versions were measured on other rows.
  */
 function describeScore(version: VersionJson, target: PredictionTarget): Cell[] {
   const learned = readLineage(version).learned.find((part) => part.podType === 'all' && part.target === target);
@@ -86,7 +86,7 @@ export function formatComparison(comparison: OutputOf<typeof compareTwoVersions>
     [otherId, learnedByOther],
   ] as const;
   return [
-    `${id} beside ${otherId} on the same ${rows} newest samples, without what servers have shown since\n`,
+    `${id} compared with ${otherId} on the same ${rows} newest samples, without learning from later reports\n`,
     ...learned
       .filter(([, count]) => count > 0)
       .map(([name, count]) => `${name} may have learned from ${count} of them, which flatters it`),
@@ -143,7 +143,7 @@ function describeVersion({ isPromoted, createdAtMs, name, parentVersion, sizeByt
   ];
 }
 
-/** The accuracy by the reports to all processes. */
+/** Formats the live accuracy, from the reports to all processes. */
 function formatLive({ live }: VersionJson): string {
   const rows = PREDICTION_TARGETS.flatMap((target) => {
     const scores = live[target];
@@ -158,7 +158,7 @@ function formatLive({ live }: VersionJson): string {
 
 interface Lineage {
   readonly source?: Facts;
-  /** Absent when it was not learned here. */
+  /** Absent for a version that was not learned here. */
   readonly parameters?: Facts;
   readonly learned: readonly TargetSummary[];
 }
@@ -183,7 +183,7 @@ function nameAsWords(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Leaves out what is empty. */
+/** Lists facts, without empty ones. */
 function listFacts(facts: Facts): Cell[][] {
   return Object.entries(facts)
     .map(([name, value]) => [

@@ -54,7 +54,7 @@ async function promoteVersion(open: OpenModels, id: string, options: OutputOptio
 async function rollBackModel(open: OpenModels, model: string, options: OutputOptions): Promise<void> {
   await using operator = await open(options);
   const { id, from } = await operator.call(rollBack, { model }).catch((error: unknown) => {
-    // A name may end as an id does, so only a name that is unknown is taken for an id.
+    // A name may end like an id, so only an unknown name is taken for an id.
     if (!isFailure(error) || error.code !== 'not_found' || parseModelId(model).version === undefined) throw error;
     throw new Failure(
       'invalid',
@@ -66,7 +66,7 @@ async function rollBackModel(open: OpenModels, model: string, options: OutputOpt
   await printComparison(operator, id, from);
 }
 
-/** Does not throw when the comparison cannot be made: the version is served all the same. */
+/** Does not throw if the versions cannot be compared, because the rollback has succeeded. */
 async function printComparison(operator: Operator, id: string, from: string): Promise<void> {
   try {
     const comparison = await operator.call(compareTwoVersions, { id, with: String(parseModelId(from).version) });
@@ -84,7 +84,7 @@ interface ExportOptions extends OutputOptions {
 async function exportModel(open: OpenModels, name: string, options: ExportOptions): Promise<void> {
   const { output, json } = options;
   await using operator = await open(options);
-  // The version by its number: another one may be served by the time the file is read.
+  // The version is named by its number, since another one may be served before the file is read.
   const { id, checksum } = await operator.call(showVersion, { id: name });
   const file = await operator.call(exportVersion, { id });
   await writeOutput(output, file);

@@ -32,7 +32,7 @@ interface ObserveOptions {
 }
 
 const FILES: IntakePace = { checkedRows: 20_000 };
-/** Standard input or a pipe may be a program that goes on for days, and says nothing for hours. */
+/** Standard input or a pipe may come from a program that runs for days and pauses for hours. */
 const STREAM: IntakePace = { checkedRows: 1000, maxWaitMs: 1000 };
 
 export function createObserveCommand(): Command {
@@ -61,7 +61,7 @@ async function observe(options: ObserveOptions): Promise<void> {
       if ('refusal' in row) refused.count(row.refusal, describePlace(path, row));
       else await intake.add(row.observation);
   } catch (error) {
-    // The read that waited for the stream was ended.
+    // A failure to store rows aborts the read that waits for the stream.
     throw failing.signal.aborted ? failing.signal.reason : error;
   }
   const accepted = await intake.finish();
@@ -84,7 +84,7 @@ interface FileRow {
   readonly row: ReadRow;
 }
 
-/** Reads files twice, since the last row of a recording decides how all of it is dated. A stream can be read once. */
+/** Reads files twice, since the last row of a recording decides how all its rows are dated. A stream can be read only once. */
 async function* readDatedRows(options: ReadingOptions, world: World): AsyncGenerator<FileRow> {
   const files = createRecordings();
   for (const path of options.input.filter((each) => !isStream(each)))
@@ -108,7 +108,7 @@ function isStream(path: string): boolean {
   return path === '-' || statSync(path, { throwIfNoEntry: false })?.isFile() === false;
 }
 
-/** Reads rows. Those are refused that a report may not say either. */
+/** Reads rows, and refuses those that would be refused as reports. */
 async function* readReportable(path: string, options: ReadingOptions, world: World): AsyncGenerator<ReadRow> {
   const { model: targetModel = '', format, ...reading } = options;
   for await (const row of readObservations(path, { ...reading, format, targetModel, stdin: process.stdin })) {
@@ -124,7 +124,7 @@ interface StreamedRows {
   readonly plan: (recordings: Recordings) => RecordingDates;
 }
 
-/** Runs are known at the end of a stream only, and dated before those of files. Other rows pass, and count from now at the latest. */
+/** Holds runs until the end of the stream, and dates them before those of files. Passes other rows on, dated now at the latest. */
 async function* dateStream({ path, rows, plan }: StreamedRows, world: World): AsyncGenerator<ReadRow> {
   const runs = createRecordings();
   const held: ReadRow[] = [];
@@ -140,10 +140,10 @@ async function* dateStream({ path, rows, plan }: StreamedRows, world: World): As
   const dates = plan(runs);
   for (const row of held) yield dates.date(path, row);
   if (ahead > 0)
-    remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each counts from when it came`);
+    remark(`Rows of a stream that are dated ahead of the clock here: ${ahead}. Each is dated at its arrival`);
 }
 
-/** Returns why a report with this observation would be refused: rows of files follow the same rules. */
+/** Returns why a report with this observation would be refused: the same rules hold for rows of files. */
 function findUnreportable({ targetModel, input, atMs }: Observation, nowMs: number): string | undefined {
   if (targetModel === '') return 'target_model must be present, or given with --model';
   const texts = { target_model: targetModel, pod_type: input.podType, server_ip: input.serverIp };

@@ -72,7 +72,7 @@ test('rows of a stream that are dated ahead count from when they came, and are n
   const { stderr } = await run('stream', ['observe', '--model', 'm', '--input', '-'], text);
   assert.match(
     stderr,
-    /^Rows of a stream that are dated ahead of the clock here: \d{3}\. Each counts from when it came$/m,
+    /^Rows of a stream that are dated ahead of the clock here: \d{3}\. Each is dated at its arrival$/m,
   );
   assert.ok(listStored('stream').at(-1)!.atMs <= Date.now());
 });

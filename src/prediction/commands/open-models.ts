@@ -1,4 +1,4 @@
-/** Opens models for a command, of a running service or of the store of this machine. */
+/** Opens the models of a running service or of the store on this machine, for a command. */
 import type { CliStoreOptions } from '../../command-line/open-cli-store.ts';
 import { openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
@@ -12,7 +12,7 @@ export interface OutputOptions extends ServiceOptions {
 
 export type OpenModels = (options: ServiceOptions, store?: CliStoreOptions) => Promise<Operator>;
 
-/** The record in the audit log comes from another area. */
+/** Writes the record in the audit log, which is in another area. */
 export function createModelsOpener(loadAuditChange: () => Promise<AuditChange>): OpenModels {
   return (options, { ifAbsent } = {}) =>
     openOperator({

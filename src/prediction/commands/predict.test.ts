@@ -37,15 +37,15 @@ test('rows of either spelling of our fields, and whole observations, get the sam
   assert.deepEqual([camel, whole], [snake, snake]);
   assert.ok(short! < snake!);
   assert.match(stdout.split('\n')[1]!, /"input_id":7/);
-  assert.doesNotMatch(stderr, /Fields that nothing is made of/);
+  assert.doesNotMatch(stderr, /Fields that are not used/);
   assert.match(stderr, /Nothing was learned yet about "unheard-of": the prior answers/);
   assert.match(stderr, /Answered by prior@1\n$/);
 });
 
-test('fields that nothing is made of are named beside the answers', async () => {
+test('fields that are not used are named beside the answers', async () => {
   const { stderr, code } = await predict('{"input_token_length": 4000, "waiting": 3}\n'.repeat(2));
   assert.equal(code, 0);
-  assert.match(stderr, /Fields that nothing is made of: waiting \(2 rows\)/);
+  assert.match(stderr, /Fields that are not used: waiting \(2 rows\)/);
 });
 
 test('a row of other fields altogether is omitted rather than answered as idle', async () => {

@@ -73,7 +73,7 @@ async function predict(options: PredictOptions): Promise<void> {
   remark(`Answered by ${model.id}${omitted > 0 ? `, ${omitted} omitted` : ''}`);
 }
 
-/** A file that is something else altogether has one of these in every line. */
+/** At most this many omitted rows are named, since a file of another kind has one on every line. */
 const NAMED_OMISSIONS = 10;
 
 interface Answer extends ExplainedAnswer {
@@ -87,7 +87,7 @@ function createAsker(model: LatencyModel): (line: number, input: ObservedInput) 
   const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
   return (line, input) => {
     fillInput(columns, input);
-    // One that the model has not seen then has the offset of its kind.
+    // A server that the model has not seen gets the offset of its pod type.
     served.servers.ensure(columns.source);
     served.predict(columns, predicted);
     return { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]!, columns };

@@ -4,15 +4,15 @@ import { Failure } from '../../errors.ts';
 import { findBlockMistake, type TraceLine } from '../simulator/workload.ts';
 
 export interface TraceUnits {
-  /** How many tokens an id of `hash_ids` stands for. */
+  /** How many tokens the block of each id in `hash_ids` has. */
   readonly blockTokens: number;
   /** The unit of `timestamp`. */
   readonly unit: 'ms' | 's';
 }
 
 /**
- * Reads the requests in the order of time, their times in milliseconds. Throws for a file that is no trace: a request without a time
- * would never arrive.
+ * Reads the requests in the order of time, in milliseconds. Throws for a file that is not a trace, because a request without a
+ * time would never arrive.
  */
 export function readTrace(path: string, { blockTokens, unit }: TraceUnits): TraceLine[] {
   const lines = readNamedFile(path)

@@ -1,32 +1,32 @@
 /**
- * Dates recordings whose times are ahead of the clock here, or on a clock of their own. The times between requests stay: capacity
- * and the past of a server are learned from them.
+ * Dates recordings whose times are ahead of the clock here, or by a clock of their own. The times between requests are kept, because
+ * capacity and the history of servers are computed from them.
  */
 import type { ReadRow } from '../formats/parse-record.ts';
 import { FIRST_EPOCH_MS } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 
-/** A recording is a run of a file, or a file without runs. */
+/** Collects recordings. A recording is a run of a file, or a file without runs. */
 export interface Recordings {
   note(path: string, row: ReadRow): void;
-  /** Returns how the recordings that were noted are dated. All plans of a command share the timeline. */
+  /** Returns how the noted recordings are dated. All plans of a command share the timeline. */
   plan(nowMs: number, timeline: Timeline): RecordingDates;
 }
 
 export interface RecordingDates {
-  /** Returns the row with the time that it has as a sample. */
+  /** Returns the row with its time as a sample. */
   date(path: string, row: ReadRow): ReadRow;
-  /** A sentence for each way in which recordings were moved. */
+  /** One sentence for each kind of move. */
   readonly remarks: readonly string[];
 }
 
-/** The places of recordings with clocks of their own. */
+/** Reserves times for recordings with clocks of their own. */
 export interface Timeline {
-  /** Takes a place of this length before all that are taken, and returns its end, which is now at the latest. */
+  /** Reserves a span of this length before all reserved ones, and returns its end, which is now at the latest. */
   take(lengthMs: number, nowMs: number): number;
 }
 
-/** Between two recordings that are dated one after the other: longer than a queue is taken to last between two samples. */
+/** The pause between two recordings dated one after the other: longer than a queue is assumed to last between two samples. */
 const PAUSE_MS = 60_000;
 
 export function createTimeline(): Timeline {
@@ -43,12 +43,12 @@ export function createTimeline(): Timeline {
 interface Extent {
   readonly firstMs: number;
   readonly lastMs: number;
-  /** When the last answer ended, or began where its end is not known. */
+  /** When the last answer ended, or had its first token if its end is not known. */
   readonly endMs: number;
 }
 
 type Extents = ReadonlyMap<string, Extent>;
-/** By how much the times of each recording are moved. */
+/** What is added to the times of each recording, in milliseconds. */
 type Shifts = ReadonlyMap<string, number>;
 
 export function createRecordings(): Recordings {
@@ -93,12 +93,12 @@ function move(row: ReadRow, byMs: number): ReadRow {
   return { ...row, observation: { ...row.observation, atMs: row.observation.atMs + byMs } };
 }
 
-/** Recordings with times of day share a clock, so all of them are moved together. */
+/** Returns by how much recordings with times of day are ahead. They share a clock, so all are moved together. */
 function measureAhead(extents: Extents, nowMs: number): number {
   return Math.max(0, extents.values().reduce((latest, { lastMs }) => Math.max(latest, lastMs), 0) - nowMs);
 }
 
-/** Nothing says when they were. One after the other, in their order, none seems to be the load of another. */
+/** Places recordings without a known time one after the other, so that none seems to be the load of another. */
 function placeOwnClocks(extents: Extents, take: (lengthMs: number) => number): Shifts {
   const shifts = new Map<string, number>();
   for (const [name, { firstMs, lastMs, endMs }] of [...extents].reverse())

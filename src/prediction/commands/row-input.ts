@@ -13,7 +13,7 @@ export function createFormatOption(formats: readonly string[] = FORMATS): Option
   return new Option('--format <name>', 'what the input is; detected when left out').choices(formats);
 }
 
-/** Logs of requests and files of benchmarks need this. */
+/** Required for logs of requests and files of benchmarks. */
 export function createKvCapacityOption(): Option {
   return new Option(
     '--kv-capacity-tokens <tokens>',
@@ -21,12 +21,12 @@ export function createKvCapacityOption(): Option {
   ).argParser(parsePositive);
 }
 
-/** Files of benchmarks need this. */
+/** Required for files of benchmarks that do not name their servers. */
 export function createServerOption(): Option {
   return new Option('--server <name>', 'for benchmarks: the server that was measured, as callers name it in server_ip');
 }
 
-/** The options of a command that say what is read. */
+/** The options of a command for what is read. */
 export interface RowFiles {
   readonly input: readonly string[];
   readonly format?: Format;
@@ -35,15 +35,15 @@ export interface RowFiles {
 }
 
 export interface RowReading {
-  /** For a refusal: "train", "evaluate", …. */
+  /** The verb for a refusal: "train", "evaluate", …. */
   readonly action: string;
   readonly targetModel: string;
   readonly onProgress: (rows: number) => void;
-  /** Why a row is left out, or undefined. */
+  /** Returns why a row is left out; undefined accepts it. */
   readonly check: (observation: Observation) => string | undefined;
 }
 
-/** Reads files of observations and warns of what looks wrong in them. Throws unless there are rows. */
+/** Reads files of observations and warns of likely mistakes in them. Throws without usable rows. */
 export async function readRows(
   { input, format, kvCapacityTokens, server }: RowFiles,
   { action, ...reading }: RowReading,
@@ -67,26 +67,26 @@ function formatIgnored(fields: readonly IgnoredField[]): string {
   return fields.map(({ name, rows }) => `${name} (${rows} ${rows === 1 ? 'row' : 'rows'})`).join(', ');
 }
 
-/** A misspelt field would else be a metric that is 0 everywhere. */
+/** Warns of unused fields: a misspelt one means a metric that is 0 in every row. */
 export function warnOfIgnored(fields: readonly IgnoredField[]): void {
-  if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
+  if (fields.length > 0) remark(`Fields that are not used: ${formatIgnored(fields)}`);
 }
 
 export function remarkAll(mistakes: readonly string[]): void {
   for (const mistake of mistakes) remark(mistake);
 }
 
-/** The rows are kept: such a fast or slow server may be real, and times of day matter to what is learned of a server's past only. */
+/** Keeps the rows: such a fast or slow server may be real, and wrong times of day affect only the history of servers. */
 export function warnOfMistakes(table: ObservationTable): void {
   remarkAll(listTableMistakes(table));
 }
 
-/** A row that was learned from is no test: errors of its copies say nothing. */
+/** Warns of copies: a row that was learned from cannot test the model, and neither can its copy. */
 export function warnOfCopies(table: ObservationTable): void {
   remarkCopies(countCopies(table), ` of ${table.count}`);
 }
 
-/** `ofAll` says of how many rows, where that is known. */
+/** `ofAll` is the text for the number of all rows, where it is known. */
 export function remarkCopies(copies: number, ofAll = ''): void {
   if (copies === 0) return;
   const rows = copies === 1 ? 'row is a copy' : 'rows are copies';
@@ -95,7 +95,7 @@ export function remarkCopies(copies: number, ofAll = ''): void {
   );
 }
 
-/** Throws unless there are rows, saying what was read instead. The action is "train", "evaluate", …. */
+/** Throws without usable rows, with the reasons. The action is "train", "evaluate", …. */
 export function checkAnyRow({ table, refusals, ...fields }: ReadTable, action: string): void {
   if (table.count > 0) return;
   if (refusals.length === 0) throw new Failure('invalid', `Cannot ${action}: the input is empty`);

@@ -1,4 +1,4 @@
-/** Stores the rows of `trivet observe` as samples, in batches; while the store is unavailable, it keeps them and tries again. */
+/** Stores the rows of `trivet observe` as samples, in batches; while the store is unavailable, keeps them and tries again. */
 import type { CliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, remark } from '../../command-line/output.ts';
 import { isFailure } from '../../errors.ts';
@@ -11,23 +11,23 @@ export interface SampleIntake {
   add(observation: Observation): Promise<void>;
   /** Returns the number of rows that were stored. */
   finish(): Promise<number>;
-  /** Ends a wait for the store. */
+  /** Aborts a wait for the store. */
   [Symbol.dispose](): void;
 }
 
 export interface IntakePace {
-  /** Mistakes are looked for in this many rows, before any of them is stored. */
+  /** This many rows are checked for likely mistakes before any of them is stored. */
   readonly checkedRows: number;
-  /** Rows are stored after this long, checked or not. */
+  /** Rows are stored after this many milliseconds at the latest, checked or not. */
   readonly maxWaitMs?: number;
-  /** Is called when rows cannot be stored that nothing waits for. */
+  /** Called when rows cannot be stored in the background. */
   readonly onFailure?: (error: Error) => void;
 }
 
 const ROWS_AT_ONCE = 500;
 const RETRY_MS = 1000;
 
-/** Checks the first rows together, and stores all. */
+/** Checks the first rows together, and stores all rows. */
 export function createSampleIntake(
   opened: CliStore,
   { checkedRows, maxWaitMs, onFailure = () => {} }: IntakePace,
@@ -54,7 +54,7 @@ export function createSampleIntake(
     }
   }
 
-  /** Stores what waits, after what is being stored. */
+  /** Stores the waiting rows after those that are being stored. */
   function flush(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
@@ -90,13 +90,13 @@ function warnOfRows(observations: readonly Observation[]): void {
   warnOfMistakes(table);
 }
 
-/** Stores rows under ids that stay the same: where it is unknown whether they were stored, a duplicate says that they were. */
+/** Tries again with the same ids: if an attempt had an unknown outcome, a duplicate id shows that it stored the rows. */
 async function storeSamples(
   { store, world }: CliStore,
   observations: readonly Observation[],
   signal: AbortSignal,
 ): Promise<void> {
-  // A row that is dated ahead counts from now, like one of a report.
+  // A row that is dated ahead is dated now, as in a report.
   const nowMs = world.nowMs();
   const dated = observations.map((row) => ({ ...row, atMs: Math.min(row.atMs ?? nowMs, nowMs) }));
   let ids: readonly number[] | undefined;

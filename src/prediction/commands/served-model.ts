@@ -9,7 +9,7 @@ import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
 export interface ServedModel {
   /** Undefined while nothing is served under this name. */
   readonly model: LatencyModel | undefined;
-  /** A call with a name that is not served gets this: an answer of the prior, or a refusal. */
+  /** For a name that is not served, Predict answers with the prior or refuses the call. */
   readonly unknownModel: 'prior' | 'reject';
 }
 
@@ -20,7 +20,7 @@ export async function readServedModel(name: string): Promise<ServedModel> {
   return { model, unknownModel: opened.config.prediction.unknownModel };
 }
 
-/** For a report, which can do without it: returns undefined and prints the reason if it cannot be read. */
+/** Returns the served version for a report; if it cannot be read, prints the reason and returns undefined. */
 export async function findServedModel(name: string | undefined): Promise<LatencyModel | undefined> {
   if (name === undefined) {
     remark('The report is without the served version: --model NAME names it');

@@ -43,9 +43,9 @@ const POLICIES = {
   'load+prefix': createLoadAndPrefix,
 };
 
-/** Blocks of the Mooncake traces; for our own workloads finer ones would only cost time. */
+/** The block size of the Mooncake traces; smaller blocks for our own workloads would only cost time. */
 const DEFAULT_BLOCK_TOKENS = 512;
-/** The longest prompt that a model takes. */
+/** A block is at most as long as the longest prompt of a model. */
 const MAX_BLOCK_TOKENS = 1_000_000;
 const DEFAULT_KV_TOKENS = 100_000;
 
@@ -109,7 +109,7 @@ export function createSimulateCommand(): Command {
     .action(runSimulation);
 }
 
-/** A year, which no simulation would end. */
+/** A year: no simulation would finish a longer time. */
 const parseSeconds = durationIn({ bareUnit: 's', minimum: 0.001, maximum: 31_536_000 });
 
 function parseStart(text: string): number {
@@ -118,7 +118,7 @@ function parseStart(text: string): number {
   return startMs;
 }
 
-/** Readers of recordings take smaller numbers for no time of day. */
+/** Readers of recordings do not take smaller numbers for times of day. */
 const FIRST_START_MS = 1e12;
 
 async function runSimulation(options: SimulateOptions): Promise<void> {
@@ -169,7 +169,7 @@ function readRequests(options: SimulateOptions): SimulatedRequest[] {
   return createWorkload(workload, createRandom(options.seed));
 }
 
-/** A request that no server could ever hold would wait for ever. */
+/** Refuses a request larger than the KV cache of the smallest server: sent there, it would wait forever. */
 function checkFits(
   requests: readonly SimulatedRequest[],
   { smallest, blockTokens }: { readonly smallest: number; readonly blockTokens: number },

@@ -1,4 +1,4 @@
-/** Parses the servers of `trivet simulate`: their number, their speed, and when it changes. */
+/** Parses the servers of `trivet simulate`: their number, their speed, and when the speed changes. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
@@ -9,10 +9,10 @@ import { createTableTimer } from '../simulator/step-table.ts';
 import { createRooflineTimer, GPUS, type StepTimer, scaleTimer } from '../simulator/step-time.ts';
 
 export interface PoolServer {
-  /** Its kind and its place in the list: `medium-1`. */
+  /** Its kind and its position in the list: `medium-1`. */
   readonly name: string;
   readonly timer: StepTimer;
-  /** Undefined for a table, which does not say. */
+  /** Undefined for a table of step times, which does not have it. */
   readonly kvCapacityTokens: number | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface Slowdown {
   readonly atMs: number;
 }
 
-/** `large:1,medium:2` */
+/** Parses a pool such as `large:1,medium:2`. */
 export function parsePool(text: string): PoolServer[] {
   const kinds = text.split(',').flatMap((part) => {
     const [name = '', count = '1'] = part.split(':');
@@ -36,7 +36,7 @@ export function parsePool(text: string): PoolServer[] {
 
 const parseSlowdownTime = durationIn({ bareUnit: 's', minimum: 0, maximum: 31_536_000 });
 
-/** `medium-1:2@5m,…`: after 5 minutes, medium-1 becomes twice as slow. A number alone is seconds. */
+/** Parses `medium-1:2@5m,…`: after 5 minutes, medium-1 takes twice as long. A number without a unit is seconds. */
 export function parseSlowdowns(text: string): Slowdown[] {
   return text.split(',').map((part) => {
     const [, server = '', factor, after = ''] = /^(.+):([\d.]+)@([\w.]+)$/.exec(part) ?? [];
@@ -46,7 +46,7 @@ export function parseSlowdowns(text: string): Slowdown[] {
   });
 }
 
-/** Changes for a simulation of these servers; their order is that of the pool. */
+/** Returns the changes for a simulation; `servers` are in the order of the pool. */
 export function planSlowdowns(
   pool: readonly PoolServer[],
   servers: readonly SimulatedServer[],
@@ -73,7 +73,7 @@ function readServer(name: string): PoolServer {
   );
 }
 
-/** Layers of the models that such tables are measured for: 8 billion parameters, as in Llama 3. */
+/** The layers of the models for which such tables are measured: 8 billion parameters, as in Llama 3. */
 const TABLE_LAYERS = 32;
 
 function readTables(folder: string): StepTimer {

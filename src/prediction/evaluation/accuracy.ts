@@ -1,20 +1,20 @@
 /** Measures accuracy: errors and coverage of predictions against observed times. */
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
-/** A prediction of one target for one row, and the observed time. Times in milliseconds. */
+/** A prediction of one target for one row, and the observed time, in milliseconds. */
 export interface Answer {
   /** Position in the table that was evaluated. */
   readonly row: number;
   readonly observedMs: number;
   /** The median that would have been served. */
   readonly predictedMs: number;
-  /** Nine of ten such requests should stay below this. */
+  /** The predicted 90th percentile: nine of ten such requests should stay below it. */
   readonly p90Ms: number;
 }
 
 export type Answers = Readonly<Record<PredictionTarget, Answer[]>>;
 
-/** All but `rows` in percent. */
+/** All numbers except `rows` are in percent. */
 export interface Accuracy {
   readonly rows: number;
   /** Mean of |predicted − observed| / observed. */
@@ -33,7 +33,7 @@ export interface Accuracy {
   readonly p90Pinball: number;
 }
 
-/** Undefined when there is nothing to measure. */
+/** Returns undefined without predictions. */
 export function measureAccuracy(answers: readonly Answer[]): Accuracy | undefined {
   if (answers.length === 0) return undefined;
   const relative = answers.map(({ observedMs, predictedMs }) => (predictedMs - observedMs) / observedMs);
@@ -52,7 +52,7 @@ export function measureAccuracy(answers: readonly Answer[]): Accuracy | undefine
   };
 }
 
-/** Koenker & Bassett 1978: the loss whose minimum is the quantile of this level. */
+/** The loss that the quantile of this level minimizes (Koenker & Bassett 1978). */
 function pinball(observed: number, predicted: number, level: number): number {
   return observed >= predicted ? level * (observed - predicted) : (1 - level) * (predicted - observed);
 }

@@ -2,7 +2,7 @@
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { type Accuracy, type Answer, measureAccuracy } from './accuracy.ts';
 
-/** Ranges of output tokens, each up to the next: the jitter of a network makes up most of the time per token of two tokens. */
+/** The first number of output tokens of each range. For answers of two tokens, TPOT is mostly network jitter. */
 const FIRST_TOKENS = [2, 4, 16] as const;
 
 export interface LengthAccuracy {
@@ -11,7 +11,7 @@ export interface LengthAccuracy {
   readonly accuracy: Accuracy;
 }
 
-/** Errors of TPOT by the length of the answer; empty where no length is known. */
+/** Returns the errors of TPOT by the length of the answer; empty without known lengths. */
 export function measureByLength(table: ObservationTable, answers: readonly Answer[]): LengthAccuracy[] {
   return listLengths(table).flatMap(({ tokens, isOf }) => {
     const accuracy = measureAccuracy(answers.filter(({ row }) => isOf(row)));

@@ -2,7 +2,7 @@
 import { createRandom } from '../simulator/random-draws.ts';
 
 const DRAWS = 300;
-/** Errors of neighbours in time are alike, so they are drawn in blocks of this many. */
+/** Errors close in time are correlated, so they are drawn in blocks of this many. */
 const BLOCK = 50;
 
 export interface Interval {

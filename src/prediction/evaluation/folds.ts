@@ -3,7 +3,7 @@ import { Failure } from '../../errors.ts';
 import { listRows, type ObservationTable } from '../schema/observation-table.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 
-/** Numbers of rows. */
+/** The indexes of rows. */
 export interface Fold {
   readonly train: readonly number[];
   readonly test: readonly number[];
@@ -19,9 +19,9 @@ export const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable)
   'leave-server-out': leaveServersOut,
 };
 
-/** The first 70 % of each run, and the rest; a source without runs is one run. */
+/** Trains on the first 70 % of each run and tests on the rest; a source without runs is one run. */
 export interface TimeSplit extends Fold {
-  /** Returns when the first row of the rest of this run was requested. */
+  /** Returns when the first test row of this run was requested. */
   readonly cutMsOfRun: (run: number) => number;
 }
 
@@ -31,7 +31,7 @@ export function splitInTime(table: ObservationTable): TimeSplit {
   const cutMs = new Map<number, number>();
   for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!)) {
     const cut = Math.floor(0.7 * rows.length);
-    // A loop: a recording may have more rows than a call may have arguments.
+    // Not push(...rows): a recording may have more rows than a call may have arguments.
     for (const [i, row] of rows.entries()) (i < cut ? train : test).push(row);
     cutMs.set(run, table.atMs[rows[cut]!]!);
   }
@@ -51,13 +51,13 @@ function splitRandomly(count: number, seed: number): Fold {
     [rows[i], rows[j]] = [rows[j]!, rows[i]!];
   }
   const cut = Math.max(1, Math.round(count / 10));
-  // Rows are learned in the order of time: only the choice of the rows that are left out is random.
+  // Rows are learned in the order of time; only which rows are held out is random.
   return { test: rows.slice(0, cut), train: rows.slice(cut).sort((a, b) => a - b) };
 }
 
 const LOAD_BANDS = 5;
 
-/** Five bands of equal size by how many requests the server had. */
+/** Labels rows with one of five bands of equal size, by the requests at the server. */
 function labelLoads(table: ObservationTable): number[] {
   const loads = Array.from(
     { length: table.count },
@@ -83,7 +83,7 @@ function leaveGroupsOut(table: ObservationTable, labels: ArrayLike<number>): Fol
 
 const MAX_SERVER_FOLDS = 12;
 
-/** One fold for each server; with many servers, several are left out together. */
+/** Makes one fold for each server; with many servers, several are left out together. */
 function leaveServersOut(table: ObservationTable): Fold[] {
   const servers = new Set(table.server.subarray(0, table.count));
   if (servers.size < 2)

@@ -1,4 +1,4 @@
-/** Predicts rows with a model as it is, without learning between them. */
+/** Predicts rows with a fixed model, without learning between them. */
 import { findTimeModel, type LatencyModel, type TimeModel } from '../model/model.ts';
 import { readRowOffsets } from '../model/server-offsets.ts';
 import {
@@ -20,7 +20,7 @@ import type { Answer, Answers } from './accuracy.ts';
 
 const ROWS_AT_ONCE = 1024;
 
-/** Writes what this model, as it is, answers for these rows. */
+/** Predicts these rows with the fixed model, and adds the predictions to `answers`. */
 export function answerRows(model: LatencyModel, table: ObservationTable, rows: readonly number[], answers: Answers) {
   const answerer = createRowAnswerer(model, ROWS_AT_ONCE);
   for (let from = 0; from < rows.length; from += ROWS_AT_ONCE)
@@ -28,7 +28,7 @@ export function answerRows(model: LatencyModel, table: ObservationTable, rows: r
 }
 
 export interface RowAnswerer {
-  /** Predicts the rows, at most as many as it was created for. */
+  /** Predicts rows, at most `capacity` of them. */
   answer(table: ObservationTable, rows: readonly number[], answers: Answers): void;
 }
 

@@ -7,7 +7,7 @@ export interface Point {
 
 export interface Series {
   readonly name: string;
-  /** Picks the colour: `--series-1`, `--series-2`, …. */
+  /** The number of the colour: `--series-1`, `--series-2`, …. */
   readonly color: number;
   readonly points: readonly Point[];
   readonly kind: 'dots' | 'line';
@@ -26,7 +26,7 @@ export interface Plot {
 
 const WIDTH = 460;
 const HEIGHT = 330;
-/** Room for numbers in the type of a phone. */
+/** Room for numbers in the font size of a phone. */
 const LEFT = 92;
 const RIGHT = 26;
 const TOP = 14;
@@ -101,7 +101,7 @@ function createAxis(values: readonly number[], scale: 'linear' | 'log', [from, t
   return { place, ticks: scale === 'log' ? listLogTicks(low, high) : listLinearTicks(low, high) };
 }
 
-/** 1, 2 and 5 of each decade; only the decades when there are many, and even steps where these would be none or one. */
+/** Returns 1, 2 and 5 of each decade; only powers of ten for many decades, and even steps where fewer than two would remain. */
 function listLogTicks(low: number, high: number): number[] {
   const decades = Array.from({ length: 40 }, (_, i) => 10 ** (i - 20));
   const within = (ticks: number[]) => ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);

@@ -19,14 +19,14 @@ import { createKnownAt, type KnownAt, type Reporting } from './report-times.ts';
 
 const REFIT_EVERY = 100;
 /**
- * The share of new rows after which the model of a long recording is refitted: the cost of a refit grows with the rows, and 100 more
- * of 100,000 change nothing.
+ * The share of new rows after which the model of a long recording is refitted: the cost of a refit grows with the rows, and 100 new
+ * rows after 100,000 change nothing.
  */
 const REFIT_SHARE = 0.02;
-/** A service that starts without a model learns its first ones earlier. */
+/** A service without a model learns its first versions after this many rows. */
 const FIRST_REFITS = [30, 60];
 
-/** Each row is predicted by what came before it, and then learned from; refitted every 100 rows, or 2 % more. */
+/** Predicts each row from the rows before it, then learns from it. Refits after every 100 rows, or 2 % more if that is more. */
 export function answerPrequentially(
   table: ObservationTable,
   rows: readonly number[],
@@ -63,7 +63,7 @@ export function listRefits(rowCount: number): number[] {
   return refits;
 }
 
-/** Rows as a service knew them when each run had come to a time: those that only came later are not in it yet. */
+/** Returns the rows as a service knew them at a time of each run, without times that became known later. */
 export function selectKnownBy(
   table: ObservationTable,
   rows: readonly number[],
@@ -76,7 +76,7 @@ export function selectKnownBy(
   return known;
 }
 
-/** Whether a time is unknown at `nowMs`. At infinity all times are known, except those that never become known. */
+/** Returns true if a time is unknown at `nowMs`. At infinity, only times that are never reported are unknown. */
 function isUnknown(knownMs: number, nowMs: number): boolean {
   return knownMs > nowMs || knownMs === Number.POSITIVE_INFINITY;
 }
@@ -89,8 +89,8 @@ interface Coming {
 }
 
 /**
- * Answers rows one after the other, in one call or several, as a running service would. A row's times move the live state once they were known:
- * with times in the source not before requests that started earlier than that were answered.
+ * Predicts rows one after the other, in one call or several, as a running service would. The times of a row change the live state
+ * once they are known. If rows have times, all requests that started earlier are answered before that.
  */
 export function createLiveAnswerer(
   live: LiveModel,

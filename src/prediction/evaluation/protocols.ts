@@ -1,7 +1,7 @@
 /**
- * Runs an evaluation by its protocol: random, time, prequential, or leaving out loads, servers or runs. In none has a model been
- * trained on its test rows, nor, where order matters, on anything that came after them. A TPOT comes at the end of its answer; of
- * rows that have neither end nor length, after 200 tokens (`report-times.ts`).
+ * Runs an evaluation by its protocol: random, time, prequential, stale metrics, or leaving out loads, servers or runs. No model is
+ * trained on its test rows or, where order matters, on later rows. A TPOT is known at the end of its answer; without an end and a
+ * length, after 200 tokens (`report-times.ts`).
  */
 import { Failure } from '../../errors.ts';
 import { createLiveModel } from '../online/live-model.ts';
@@ -30,9 +30,9 @@ export interface EvaluateOptions {
   readonly onProgress: (text: string) => void;
   /** The runs that `leave-run-out` tests; each in turn when undefined. */
   readonly holdOut?: readonly string[] | undefined;
-  /** How old the metrics are that `stale-metrics` predicts by; a second, or ten rows where rows have no times. */
+  /** The age of the metrics that `stale-metrics` predicts from; by default a second, or ten rows if rows have no times. */
   readonly age?: Age | undefined;
-  /** How late, how seldom and how incompletely times are reported; at once when undefined. */
+  /** Delay, batching and loss of reports; when undefined, all times are reported at once. */
   readonly reporting?: Reporting | undefined;
 }
 
@@ -69,8 +69,8 @@ export function evaluate(protocol: Protocol, asReported: ObservationTable, optio
 }
 
 /**
- * The trees stay as the first 70 % of each run taught them; each observed time adjusts the predictions after it, as in
- * service. A source without runs is one run. `asSeen` has the metrics by which the last 30 % are predicted.
+ * Trains the trees on the first 70 % of each run. In the rest, each observed time adjusts the predictions after it, as in
+ * service. A source without runs is one run. `asSeen` has the metrics from which the last 30 % are predicted.
  */
 function answerInTime(
   table: ObservationTable,
@@ -97,7 +97,7 @@ function chooseAge(table: ObservationTable, age: Age | undefined): Age {
   return age;
 }
 
-/** Tests in the order of time, with predictions adjusted by the earlier times of the same runs, as by a service that is new to them. */
+/** Tests in the order of time. Only earlier times of the test runs adjust predictions, as in a service that is new to them. */
 function answerHeldOutRuns(table: ObservationTable, options: EvaluateOptions, answers: Answers): void {
   const folds = leaveRunsOut(table, options.holdOut);
   const inTime = listRows(table);

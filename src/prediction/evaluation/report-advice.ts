@@ -1,4 +1,4 @@
-/** Decides what the report advises next, from the figures of an evaluation. */
+/** Derives the advice of the report from the figures of an evaluation. */
 import {
   hasTimes,
   type ObservationTable,
@@ -13,7 +13,7 @@ import type { Evaluation } from './report-tables.ts';
 
 export interface Advice {
   readonly title: string;
-  /** The figures it follows from, and what helps. */
+  /** The figures behind the advice, and what helps. */
   readonly text: string;
 }
 
@@ -23,12 +23,12 @@ interface Evaluated extends Evaluation {
 
 type Rule = (evaluated: Evaluated, target: PredictionTarget, compared: Compared) => Advice | undefined;
 
-/** The figure of one server or load varies by chance with fewer rows. */
+/** With fewer rows, the figures of one server or load vary by chance. */
 const FEW_ROWS = 1000;
 const LOW_COVERAGE = 85;
 const HIGH_COVERAGE = 97;
 const LARGE_BIAS = 10;
-/** A group with an error of at least this many times that of all rows stands out. */
+/** A group stands out if its error is at least this many times that of all rows. */
 const STANDS_OUT = 1.5;
 const MIN_GROUP_ROWS = 50;
 const GOOD_ENOUGH = 15;
@@ -61,7 +61,7 @@ function adviseOnRows({ table }: Evaluated): Advice | undefined {
   };
 }
 
-/** Rows of one minute resemble each other: a test row that is drawn at random nearly stands in the training rows. */
+/** Rows of one minute resemble each other, so a test row drawn at random has near copies among the training rows. */
 function adviseOnProtocol({ protocol, table }: Evaluated): Advice | undefined {
   if (protocol !== 'random' || !hasTimes(table)) return undefined;
   return {
@@ -167,7 +167,7 @@ const hasSlowGroup: Rule = ({ table, answers }, target, { model }) => {
   };
 };
 
-/** The fifth of the rows with the most requests on their server. */
+/** Advises on the fifth of the rows with the most requests on their server. */
 const isBadUnderLoad: Rule = ({ table, answers }, target, { model }) => {
   const sorted = [...answers[target]].sort((a, b) => loadOf(table, a) - loadOf(table, b));
   const busy = measureAccuracy(sorted.slice(Math.floor(0.8 * sorted.length)));

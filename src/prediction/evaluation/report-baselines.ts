@@ -1,4 +1,4 @@
-/** Computes the errors of answers that need no learning, as baselines. */
+/** Computes the errors of the baselines: the median of all rows, the prior, and the served version. */
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import {
   type ObservationTable,
@@ -10,11 +10,11 @@ import { type Accuracy, type Answer, type Answers, measureAccuracy } from './acc
 import { answerRows } from './offline-answers.ts';
 
 export interface Baselines {
-  /** The median of all rows for every request, and their 90th percentile. It is computed from the test rows, which flatters it. */
+  /** Predicts the median and 90th percentile of all rows for every request. They are computed from the test rows, which flatters them. */
   readonly median: Answers;
-  /** A service answers this for a model that it has learned nothing of. */
+  /** The prior, with which a service answers for a model that it has learned nothing about. */
   readonly prior: Answers;
-  /** The served version answers this by itself, without the reports after its training. It may have been trained on the test rows. */
+  /** The served version without the reports after its training. It may have been trained on the test rows. */
   readonly served?: Answers | undefined;
 }
 
@@ -30,7 +30,7 @@ export function answerBaselines(table: ObservationTable, answers: Answers, serve
   };
 }
 
-/** The answers of a baseline, repeated for a row as often as that row was tested. */
+/** Returns the predictions of a baseline; a row that was tested several times is repeated. */
 function answerBy(model: LatencyModel, table: ObservationTable, answers: Answers): Answers {
   const rows = [...new Set(PREDICTION_TARGETS.flatMap((target) => answers[target].map(({ row }) => row)))];
   const own: Answers = { ttft: [], tpot: [] };
@@ -51,7 +51,7 @@ function findConstant(table: ObservationTable, target: PredictionTarget): Pick<A
   return { predictedMs: at(0.5), p90Ms: at(0.9) };
 }
 
-/** The errors of the same rows by the model and by the baselines that it is compared with. */
+/** The errors of the model and of the baselines on the same rows. */
 export interface Compared {
   readonly model: Accuracy;
   readonly median: Accuracy;

@@ -1,4 +1,4 @@
-/** Renders the errors of an evaluation as tables, by server, pod type and run. Baselines stand beside them. */
+/** Renders the errors of an evaluation as tables, by server, pod type and run, with those of the baselines. */
 import { type ObservationTable, PREDICTION_TARGETS } from '../schema/observation-table.ts';
 import type { Accuracy, Answers } from './accuracy.ts';
 import { listLengths } from './answer-lengths.ts';
@@ -9,7 +9,7 @@ export interface Evaluation {
   readonly table: ObservationTable;
   readonly answers: Answers;
   readonly baselines: Baselines;
-  /** The id of the served version, where it is known. */
+  /** The id of the served version, if known. */
   readonly servedId?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export function renderOverall(evaluation: Evaluation): string {
   return renderTable(evaluation, { label: 'Errors', lead: ['time'], rows });
 }
 
-/** Nothing where no length is known. */
+/** Returns nothing if no length is known. */
 export function renderLengths(evaluation: Evaluation): string {
   const rows = listLengths(evaluation.table).flatMap(({ tokens, isOf }) => {
     const compared = compareAccuracy(evaluation, 'tpot', isOf);
@@ -40,7 +40,7 @@ export function renderLengths(evaluation: Evaluation): string {
   return `<section><h2>TPOT by output tokens</h2>${renderTable(evaluation, { label: 'TPOT by output tokens', lead: ['tokens'], rows })}</section>`;
 }
 
-/** A longer list is not readable. */
+/** Longer lists cannot be read. */
 const MAX_GROUPS = 40;
 
 export function renderGroups(evaluation: Evaluation): string {
@@ -58,7 +58,7 @@ interface Grouping {
   readonly groupOfRow: ArrayLike<number>;
 }
 
-/** Nothing unless the test rows are of several. */
+/** Returns nothing unless the test rows are of several groups. */
 function renderGroup(evaluation: Evaluation, { title, names, groupOfRow }: Grouping): string {
   const counts = new Map<number, number>();
   for (const { row } of PREDICTION_TARGETS.flatMap((target) => evaluation.answers[target]))
@@ -84,7 +84,7 @@ interface Table {
   readonly rows: readonly string[];
 }
 
-/** Where the page is narrow, each row becomes a card whose figures name their columns. */
+/** On a narrow page, each row is shown as a card, in which each figure has the name of its column. */
 function renderTable({ servedId }: Evaluation, { label, lead, rows }: Table): string {
   const names = lead.map((heading) => `<th scope="col" class="name">${heading}</th>`);
   const figures = ['rows', ...COLUMNS.map(([heading]) => heading)].map((heading) => `<th scope="col">${heading}</th>`);

@@ -4,9 +4,9 @@ import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import { type ObservationTable, type PredictionTarget, selectRows } from '../schema/observation-table.ts';
 
 export interface Reporting {
-  /** How much later each report comes. */
+  /** The delay of each report. */
   readonly delayMs: number;
-  /** How often reports are sent together; 0 for each alone. */
+  /** The interval at which reports are sent together; 0 sends each alone. */
   readonly batchMs: number;
   /** This share of the requests is never reported. */
   readonly lostShare: number;
@@ -14,10 +14,10 @@ export interface Reporting {
 
 export const PROMPT_REPORTING: Reporting = { delayMs: 0, batchMs: 0, lostShare: 0 };
 
-/** Returns when a target of a row was known; infinity for never, and -Infinity when the source has no times. */
+/** Returns when a target of a row becomes known; infinity if never, and -Infinity if the source has no times. */
 export type KnownAt = (row: number, target: PredictionTarget) => number;
 
-/** Tokens that a request is taken to have generated when neither its end nor the length of its answer is known. */
+/** The assumed length of an answer, in tokens, if neither its end nor its length is known. */
 const TYPICAL_TOKENS = 200;
 
 export function createKnownAt(table: ObservationTable, reporting: Reporting = PROMPT_REPORTING): KnownAt {
@@ -48,7 +48,7 @@ function isLost(row: number, { lostShare }: Reporting): boolean {
   return (row * GOLDEN_RATIO) % 1 < lostShare;
 }
 
-/** The same rows with the history that was known of their servers by such reports; as it is without any history. */
+/** Returns the rows with the history of their servers as known from such reports; unchanged if the table has no history. */
 export function retellHistory(table: ObservationTable, reporting: Reporting): ObservationTable {
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const hasHistory = rows.some((row) => table.sinceDispatchMs[row]! >= 0);

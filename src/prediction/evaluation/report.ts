@@ -13,7 +13,7 @@ export interface ReportInput {
   readonly inputs: readonly string[];
   readonly table: ObservationTable;
   readonly answers: Answers;
-  /** The served version, as one more baseline. */
+  /** The served version as a further baseline. */
   readonly served?: LatencyModel | undefined;
 }
 
@@ -82,7 +82,7 @@ function renderTarget(target: PredictionTarget, { table, answers }: ReportInput)
   return `<section><h2>${target === 'ttft' ? 'Time to first token' : 'Time per output token'}</h2><div class="plots">${plots.map(renderPlot).join('')}</div></section>`;
 }
 
-/** More dots than this only make the page heavy. */
+/** More dots than this only make the page larger. */
 const MAX_DOTS = 1500;
 
 function plotScatter(answered: readonly Answer[]): Plot {
@@ -116,7 +116,7 @@ interface Band {
 
 const BANDS = 8;
 
-/** Equal numbers of rows, rising by the requests that the server had. */
+/** Splits rows into groups of equal size, by the requests at the server. */
 function splitByLoad(answered: readonly Answer[], table: ObservationTable): Band[] {
   const loadOf = ({ row }: Answer) => table.numRequestRunning[row]! + table.numRequestWaiting[row]!;
   const sorted = [...answered].sort((a, b) => loadOf(a) - loadOf(b));
@@ -212,4 +212,4 @@ function plotOverTime(answered: readonly Answer[]): Plot {
   };
 }
 
-/** The plots and tables of a page need this; other pages may use it too. */
+/** The styles of plots and tables, for other pages too. */

@@ -1,25 +1,25 @@
-/** Computes what a caller would have sent whose metrics of servers are old. */
+/** Computes the inputs that a caller with old metrics of servers would have sent. */
 import { METRICS } from '../schema/input-fields.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 
-/** How old the metrics are: a time, or for sources without times a number of rows of the same server. */
+/** The age of metrics: a time, or for sources without times a number of rows of the same server. */
 export type Age = { readonly ms: number } | { readonly rows: number };
 
 const AGE = /^(\d{1,9})(ms|s|rows)$/;
 
-/** `500ms`, `2s` or `10rows`; undefined for anything else. */
+/** Parses `500ms`, `2s` or `10rows`; returns undefined for anything else. */
 export function parseAge(text: string): Age | undefined {
   const [, number, unit] = AGE.exec(text) ?? [];
   if (number === undefined) return undefined;
   return unit === 'rows' ? { rows: Number(number) } : { ms: Number(number) * (unit === 's' ? 1000 : 1) };
 }
 
-/** The other metrics are of the request itself, and are never old. */
+/** The metrics of servers. Those of the request itself are never old. */
 const OF_SERVER = METRICS.filter(({ of }) => of === 'load').map(({ column }) => column);
 
 /**
- * The same table with what each row says of its server replaced by what the last row of that server said which is at
- * least so old; by its first row when no row is old enough. `inTime` are all its rows, in the order of time.
+ * Returns the table with the server metrics of each row replaced by those of the last row of that server that is at least this
+ * old, or of its first row if no row is old enough. `inTime` are all rows, in the order of time.
  */
 export function ageMetrics(table: ObservationTable, inTime: readonly number[], age: Age): ObservationTable {
   const aged = selectRows(
@@ -33,7 +33,7 @@ export function ageMetrics(table: ObservationTable, inTime: readonly number[], a
   return aged;
 }
 
-/** Finds, for each of the rows of one server in the order of time, the row whose metrics are known at its time. */
+/** Finds for each row of one server, in the order of time, the row whose metrics are known at its time. */
 function findSeen(table: ObservationTable, rows: readonly number[], age: Age): number[] {
   if ('rows' in age) return rows.map((_, i) => rows[Math.max(0, i - age.rows)]!);
   let seen = 0;

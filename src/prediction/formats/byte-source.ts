@@ -7,19 +7,19 @@ import { promisify } from 'node:util';
 import { describeError, Failure } from '../../errors.ts';
 
 export interface ByteSource {
-  /** The first bytes, as many as it takes to tell the format. */
+  /** The first bytes: enough to detect the format. */
   readonly head: Uint8Array;
-  /** All bytes, the head too. Can be read once. */
+  /** All bytes, including the head. Can be read once. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
 interface OpenOptions {
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** The most of the start that is waited for. */
+  /** The head has at most this many bytes. */
   readonly headBytes: number;
-  /** Whether no more of the start is needed: a stream may take long for its next bytes. */
+  /** Returns true if the head is long enough: the next bytes of a stream may take long. */
   readonly isEnough: (head: Uint8Array) => boolean;
-  /** Ends a read that is under way. */
+  /** Aborts a read that is under way. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -47,7 +47,7 @@ export async function openBytes(
 
 const openDescriptor = promisify(open);
 
-/** A named pipe is read like a socket: the program that writes may pause for hours, and a read of a file cannot be ended. */
+/** A named pipe is read like a socket: the program that writes may pause for hours, and a read of a file cannot be aborted. */
 async function openStream(path: string): Promise<Readable> {
   const stats = await stat(path).catch(() => undefined);
   if (stats?.isFIFO() !== true) return createReadStream(path);

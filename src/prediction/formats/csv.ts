@@ -8,11 +8,11 @@ export interface NumberedRecord {
   /** Undefined when the line is not a record. */
   readonly record: RawRecord | undefined;
   readonly problem?: string;
-  /** Where the record stands, when the number of a line does not say it. */
+  /** The position of the record in the file, where the line number does not identify it. */
   readonly place?: string;
 }
 
-/** The most columns of a file: more than any source of observations has. */
+/** The largest number of columns: more than any source of observations has. */
 export const MAX_COLUMNS = 1000;
 
 export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerator<NumberedRecord> {
@@ -44,7 +44,7 @@ export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerato
   }
 }
 
-/** Undefined when a quoted field has no end, or goes on behind it. */
+/** Returns undefined when a quoted field has no closing quote, or text after it. */
 export function splitFields(text: string): string[] | undefined {
   if (!text.includes('"')) return text.split(',');
   const fields: string[] = [];
@@ -61,7 +61,7 @@ export function splitFields(text: string): string[] | undefined {
   }
 }
 
-/** -1 without one. Two quotes in a row are one of the field. */
+/** Returns -1 without a closing quote. Two quotes in a row are an escaped quote. */
 function findClosingQuote(text: string, from: number): number {
   let at = text.indexOf('"', from);
   while (at !== -1 && text[at + 1] === '"') at = text.indexOf('"', at + 2);

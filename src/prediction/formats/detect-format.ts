@@ -7,7 +7,7 @@ export const HEAD_BYTES = 65_536;
 
 export type TextFormat = 'json' | 'csv' | BenchmarkFormat;
 
-/** `head` is the start of the text, as far as it was read; `path` is for the refusal. Throws `invalid` for an unknown array. */
+/** `head` is the part of the text that was read so far; `path` is for the refusal. Throws `invalid` for an unknown array. */
 export function detectText(head: string, path: string): TextFormat {
   const start = head.replace(/^\uFEFF/, '').trimStart();
   const firstLine = start.split('\n', 1)[0]!;
@@ -18,7 +18,7 @@ export function detectText(head: string, path: string): TextFormat {
   return BENCHMARK_FORMATS.find((name) => BENCHMARKS[name].matches(value)) ?? 'json';
 }
 
-/** Whether more of the text would change nothing: its first line is a whole object, or the header of a CSV. */
+/** Returns true if the format is certain: the first line is a complete object, or the header of a CSV. */
 export function isDetectable(head: Uint8Array): boolean {
   const start = decodeStart(head);
   const end = start.indexOf('\n');
@@ -33,7 +33,7 @@ function decodeStart(head: Uint8Array): string {
     .trimStart();
 }
 
-/** A document that goes on after the head, or over several lines: its fields are found without parsing it. */
+/** Detects a document that continues after the head or on further lines, by its fields and without parsing it. */
 function detectDocument(start: string): BenchmarkFormat | undefined {
   return BENCHMARK_FORMATS.find((name) => BENCHMARKS[name].mark?.test(start));
 }

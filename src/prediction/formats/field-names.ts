@@ -1,4 +1,4 @@
-/** Maps names of fields in a record to ours: from the proto file, its JSON, or llm-d's training rows. */
+/** Maps the field names of a record to ours. A record has the names of the proto file, of its JSON, or of llm-d's training rows. */
 import { METRIC_FIELDS } from '../schema/columns.ts';
 
 export type FieldNames = 'trivet' | 'llm-d';
@@ -14,9 +14,9 @@ const OWN_FIELDS = [
   'server_ip',
   ...METRIC_FIELDS,
 ];
-/** Fields of our messages that say which request it was, and nothing about its times. */
+/** Further fields of our messages, which are not reported as ignored. */
 const TOLERATED_FIELDS = ['input_id', 'request_id', 'output_tokens'];
-/** The fields that llm-d's training rows call otherwise: by our name, those of llm-d. Several add up to ours. */
+/** Fields with another name in llm-d's training rows: our name → llm-d's. Where there are several, ours is their sum. */
 const LLM_D_NAMES: ReadonlyMap<string, readonly string[]> = new Map([
   ['ttft_millis', ['actual_ttft_ms']],
   ['tpot_millis', ['actual_tpot_ms']],
@@ -28,10 +28,10 @@ const FIELDS: Readonly<Record<FieldNames, ReadonlySet<string>>> = {
   'llm-d': new Set([...OWN_FIELDS.flatMap((name) => LLM_D_NAMES.get(name) ?? [name]), ...TOLERATED_FIELDS]),
 };
 
-/** The fields that a row may have, by our names. */
+/** The fields that a row may have, under our names. */
 export const KNOWN_FIELDS: readonly string[] = OWN_FIELDS;
 
-/** `inputTokenLength`, as JSON of our messages spells it: `input_token_length`. */
+/** Names in the JSON of our messages → ours, such as `inputTokenLength` → `input_token_length`. */
 const OWN_NAME_OF_CAMEL = new Map(
   [...OWN_FIELDS, ...TOLERATED_FIELDS]
     .map((name) => [name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), name] as const)
@@ -41,18 +41,18 @@ const OWN_NAME_OF_CAMEL = new Map(
 /** The field of ReportBatch that holds a whole observation. */
 const OBSERVATION_FIELD = 'observation';
 
-/** Whether something may be made of a field of a row, by whichever names it has. */
+/** Returns true if a field is used, whichever names the row has. */
 export function isKnownField(name: string): boolean {
   const isOfRow = FIELDS.trivet.has(name) || FIELDS['llm-d'].has(name) || OWN_NAME_OF_CAMEL.has(name);
   return isOfRow || name === OBSERVATION_FIELD;
 }
 
-/** The names that a field of ours has in a record with such names. */
+/** Returns the names of one of our fields in a record with these names. */
 export function listGivenNames(ownName: string, names: FieldNames): readonly string[] {
   return (names === 'llm-d' ? LLM_D_NAMES.get(ownName) : undefined) ?? [ownName];
 }
 
-/** A text about fields of ours, with the names of the record instead. */
+/** Replaces the names of our fields in a text with those of the record. */
 export function renameFields(text: string, names: FieldNames): string {
   if (names === 'trivet') return text;
   let renamed = text;
@@ -60,7 +60,7 @@ export function renameFields(text: string, names: FieldNames): string {
   return renamed;
 }
 
-/** Reads a whole observation of ReportBatch, or an input of Predict, like a row. */
+/** Flattens a whole observation of ReportBatch, or an input of Predict, to a row with our names. */
 export function toOwnNames(record: RawRecord): RawRecord {
   const observation = record[OBSERVATION_FIELD];
   const flat = isRecord(observation) ? flattenObservation(observation) : record;
@@ -76,12 +76,12 @@ function isRecord(value: unknown): value is RawRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The fields of a record that are not used: misspelt, or of another tool. */
+/** Lists the fields of a record that are not used: misspelt, or from another tool. */
 export function listIgnoredFields(record: RawRecord, names = detectFieldNames(record)): string[] {
   return Object.keys(record).filter((name) => !FIELDS[names].has(name));
 }
 
-/** Nothing that a candidate is judged by: of other names, or no candidate at all. */
+/** Returns false if the record has no field of an input: its names are others, or it is not a candidate. */
 export function hasInputFields(record: RawRecord): boolean {
   const names = FIELDS[detectFieldNames(record)];
   return Object.keys(record).some((name) => names.has(name) && !NOT_OF_INPUT.has(name));
@@ -89,7 +89,7 @@ export function hasInputFields(record: RawRecord): boolean {
 
 const NOT_OF_INPUT = new Set(['at', 'timestamp', 'target_model', 'ttft_millis', 'tpot_millis', ...TOLERATED_FIELDS]);
 
-/** A record with one of these is of llm-d. The counts of tokens in flight alone do not decide. */
+/** A record with one of these names is from llm-d. The counts of tokens in flight alone do not decide. */
 const NAMES_OF_LLM_D_ALONE = ['ttft_millis', 'tpot_millis', 'kv_cache_usage'].flatMap((name) => LLM_D_NAMES.get(name)!);
 
 export function detectFieldNames(record: RawRecord): FieldNames {

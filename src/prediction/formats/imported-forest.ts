@@ -1,15 +1,15 @@
-/** Declares a model of another library after its import. */
+/** Defines an imported model of another library: its trees and the names of its features. */
 
 import { Failure } from '../../errors.ts';
 import { createGeneralForest, type GeneralForest, type GeneralForestInput } from '../gbdt/general/general-tree.ts';
 
-/** A model that another library trained, and the features it wants, in its order; empty when the file has no names. */
+/** `featureNames` are in the order of the trained model; empty when the file has no names. */
 export interface ImportedForest {
   readonly forest: GeneralForest;
   readonly featureNames: readonly string[];
 }
 
-/** Refuses trees that are not well formed in the words of an import. */
+/** Throws `invalid`, with the name of the library, for trees that are not well formed. */
 export function createImportedForest(
   library: string,
   input: GeneralForestInput,

@@ -30,7 +30,7 @@ export function parseLightgbmText(text: string): ImportedForest {
   return createImportedForest('LightGBM', { featureCount, base: 0, link, precision: 'double', trees }, featureNames);
 }
 
-/** "regression", with its options behind it, as in "regression sqrt". */
+/** "regression", with options after it, as in "regression sqrt". */
 function findLink(objective: string): GeneralForest['link'] {
   const [name, ...options] = objective.split(' ');
   const link = LINKS.get(name ?? '');
@@ -39,7 +39,7 @@ function findLink(objective: string): GeneralForest['link'] {
   return link;
 }
 
-/** Lines of "name=value"; a word alone is a name with an empty value. */
+/** Parses lines of "name=value"; a word alone is a name with an empty value. */
 function parseFields(section: string): ReadonlyMap<string, string> {
   return new Map(
     section.split(/\r?\n/).map((line) => {
@@ -60,7 +60,7 @@ function readTree(fields: ReadonlyMap<string, string>): GeneralNode[] {
     ['split_feature', 'threshold', 'decision_type', 'left_child', 'right_child'] as const
   ).map((name) => readNumbers(fields, name)) as [number[], number[], number[], number[], number[]];
   const [splitCovers, leafCovers] = [readNumbers(fields, 'internal_count'), readNumbers(fields, 'leaf_count')];
-  // A child is a split, or with all bits turned a leaf; leaves are put behind the splits.
+  // A child of 0 or more is a split; a negative one is the bitwise complement of a leaf. Leaves are put after the splits.
   const place = (child: number | undefined): number => (child! >= 0 ? child! : splits + ~child!);
   const nodes: GeneralNode[] = Array.from({ length: splits }, (_, node) => ({
     feature: features[node] ?? -1,
@@ -73,7 +73,7 @@ function readTree(fields: ReadonlyMap<string, string>): GeneralNode[] {
   return [...nodes, ...leaves.map((leaf, at) => ({ leaf, cover: leafCovers[at] ?? 0 }))];
 }
 
-/** Bit 1 says that missing values go left, bits 2 and 3 what is missing: nothing, zero, NaN. */
+/** With bit 1 (from 0), missing values go left. Bits 2 and 3 define which values are missing: none, zero or NaN. */
 function readMissing(decision: number): number {
   const kind = (decision >> 2) & 3;
   return kind + ((decision & 2) === 0 ? 0 : MISSING_GOES_LEFT);

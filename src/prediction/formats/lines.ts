@@ -9,13 +9,13 @@ export interface Line {
 
 export const MAX_LINE_LENGTH = 4_194_304;
 
-/** The lines of a stream, one at a time; empty ones are left out, but counted. */
+/** Yields the lines of a stream; empty lines are left out, but counted. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
   let rest = '';
   let number = 0;
   for await (const chunk of chunks) {
-    // Only what is new is searched: a long line in small pieces would be searched again with each of them.
+    // Only the new chunk is searched: a long line in small chunks would otherwise be searched again with each of them.
     const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n');
     const parts = [rest + first, ...others];
     for (const [i, part] of parts.entries())

@@ -1,6 +1,6 @@
 /**
- * Refuses a Parquet file that declares more than it has, before the library reserves memory for it. The library makes room for
- * whatever number it reads. Files come here that a command names, and that callers of the administration API send.
+ * Refuses a Parquet file that declares more than it has, before the library reserves memory for it. The library reserves memory for
+ * any number it reads. The files come from commands and from callers of the administration API.
  */
 import type { AsyncBuffer, ColumnMetaData, FileMetaData, PageHeader, RowGroup, SchemaElement } from 'hyparquet';
 import { parquetHeader } from 'hyparquet/src/column.js';
@@ -8,24 +8,24 @@ import { checkRuns } from './parquet-runs.ts';
 
 export const PARQUET_LIMITS = {
   columns: 1000,
-  /** A row group is in memory as a whole while its rows are read. */
+  /** A whole row group is in memory while its rows are read. */
   groupRows: 10_000_000,
-  /** Writers split columns into pages of 1 MiB; a page that claims far more is there to fill the memory. */
+  /** Writers split columns into pages of 1 MiB; a page that claims far more is an attack on memory. */
   pageBytes: 67_108_864,
   footerBytes: 67_108_864,
-  /** DEFLATE packs a thousand bytes into one at most; what a few dozen bytes may always become is on top. */
+  /** DEFLATE compresses to a thousandth at most. `freeBytes` is allowed on top, for small files. */
   expansion: 1000,
   freeBytes: 67_108_864,
 } as const;
 
-/** Nested structures of a footer: schema, row group, column, statistics, geometry. */
+/** The deepest nesting of structures in a footer: schema, row group, column, statistics, geometry. */
 const MAX_DEPTH = 16;
-/** A varint of 64 bits, with seven bits in each byte. */
+/** The length of a 64-bit varint, with seven bits in each byte. */
 const MAX_VARINT_BYTES = 10;
-/** A decimal of 38 digits, or a UUID. */
+/** The length of a decimal of 38 digits, and of a UUID. */
 const MAX_FIXED_BYTES = 16;
 
-/** Encodings in which a value can take far more than its bytes are not read: a text that repeats the one before. */
+/** The encodings that are read. In others, values can take far more memory than their bytes, such as texts that share a prefix. */
 const ENCODINGS: ReadonlySet<string | undefined> = new Set([
   'PLAIN',
   'PLAIN_DICTIONARY',
@@ -34,7 +34,7 @@ const ENCODINGS: ReadonlySet<string | undefined> = new Set([
   'BYTE_STREAM_SPLIT',
 ]);
 
-/** Throws unless the footer is a structure of Thrift's compact protocol that a reader passes in linear time. */
+/** Throws unless the footer is a structure of Thrift's compact protocol that can be read in linear time. */
 export async function checkFooter(file: AsyncBuffer): Promise<void> {
   if (file.byteLength < 12) throw new RangeError('it is too short');
   const tail = new DataView(await file.slice(file.byteLength - 8, file.byteLength));
@@ -45,7 +45,7 @@ export async function checkFooter(file: AsyncBuffer): Promise<void> {
   skipStruct({ view: new DataView(footer), offset: 0 }, 0);
 }
 
-/** Throws unless the numbers that the end of the file declares are possible. */
+/** Throws unless the numbers that the footer declares are possible. */
 export function checkMetadata({ num_rows, row_groups, schema }: FileMetaData, fileBytes: number): void {
   checkSchema(schema);
   const columns = schema.length - 1;
@@ -75,7 +75,7 @@ function checkSchema([root, ...columns]: readonly SchemaElement[]): void {
       throw new RangeError(`values of "${name}" must have 1 to ${MAX_FIXED_BYTES} bytes, got ${type_length}`);
 }
 
-/** Its compressed bytes. */
+/** Returns the compressed bytes of the column. */
 function checkColumn(column: ColumnMetaData | undefined, group: RowGroup, fileBytes: number): bigint {
   if (column === undefined) throw new RangeError('it lacks the metadata of a column');
   const name = column.path_in_schema.join('.');
@@ -88,7 +88,7 @@ function checkColumn(column: ColumnMetaData | undefined, group: RowGroup, fileBy
   return size;
 }
 
-/** Bytes that pages may still become, of the whole file. */
+/** How many decompressed bytes the remaining pages of the file may have. */
 export interface Allowance {
   bytes: number;
 }
@@ -129,11 +129,11 @@ function isDataPage({ type, data_page_header, data_page_header_v2 }: PageHeader)
   return header !== undefined && (type === 'DATA_PAGE' || type === 'DATA_PAGE_V2');
 }
 
-/** How many rows of the column it has. */
+/** Returns how many values of the column the page has. */
 function checkPage(header: PageHeader, { type, left }: { readonly type: string; readonly left: number }): number {
   const page = header.type === 'DATA_PAGE' ? header.data_page_header : header.data_page_header_v2;
   if (header.type === 'DICTIONARY_PAGE') {
-    // A value takes a bit at least.
+    // A value takes at least one bit.
     checkCount('a dictionary', 'values', [
       header.dictionary_page_header?.num_values,
       8 * header.uncompressed_page_size,
@@ -187,13 +187,13 @@ function skipBytes(reader: Reader): void {
 function skipList(reader: Reader, depth: number): void {
   const head = reader.view.getUint8(reader.offset++);
   const count = head >> 4 === 15 ? skipVarint(reader) : head >> 4;
-  // Each element takes a byte at least.
+  // Each element takes at least one byte.
   checkCount('a list of its metadata', 'elements', [count, reader.view.byteLength - reader.offset]);
   const type = (head & 15) <= 2 ? 3 : head & 15;
   for (let i = 0; i < count; i++) skipElement(reader, type, depth);
 }
 
-/** Its value as far as it is below 2^53. */
+/** Returns its value, which is exact below 2^53. */
 function skipVarint(reader: Reader): number {
   let value = 0;
   for (let i = 0; i < MAX_VARINT_BYTES; i++) {

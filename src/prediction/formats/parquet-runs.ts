@@ -3,12 +3,12 @@ import type { PageHeader } from 'hyparquet';
 
 export interface RunRules {
   readonly type: string;
-  /** The page then says of each row whether it has a value. */
+  /** With nulls, the page has a level for each row: 1 if it has a value. */
   readonly isNullable: boolean;
   readonly decompress: (page: Uint8Array, bytes: number) => Uint8Array;
 }
 
-/** Throws when a run of a data page has more values than are left in the page. */
+/** Throws when a run claims more values than are left in its data page. */
 export function checkRuns(bytes: Uint8Array, header: PageHeader, rules: RunRules): void {
   if (header.type === 'DATA_PAGE') checkFirstVersion(bytes, header, rules);
   else checkSecondVersion(bytes, header, rules);
@@ -21,7 +21,7 @@ function checkFirstVersion(bytes: Uint8Array, header: PageHeader, { type, isNull
   checkValues(page.subarray(start), { count: num_values, encoding, type });
 }
 
-/** Levels stand before the compressed values. */
+/** In version 2, the levels come before the compressed values and are not compressed. */
 function checkSecondVersion(bytes: Uint8Array, header: PageHeader, { type, isNullable, decompress }: RunRules): void {
   const page = header.data_page_header_v2!;
   const levels = page.definition_levels_byte_length;
@@ -35,7 +35,7 @@ function checkSecondVersion(bytes: Uint8Array, header: PageHeader, { type, isNul
   checkValues(values, { count: page.num_values - page.num_nulls, encoding: page.encoding, type });
 }
 
-/** Where the values begin. */
+/** Checks the levels, and returns the offset of the values after them. */
 function passLevels(page: Uint8Array, count: number): number {
   const length = new DataView(page.buffer, page.byteOffset, page.length).getUint32(0, true);
   if (length > page.length - 4) throw new RangeError('the levels of a page must lie within it');
@@ -56,7 +56,7 @@ function checkValues(page: Uint8Array, { count, encoding, type }: Values): void 
   else if (page.length > 0 && page[0]! > 0) walkRuns(page.subarray(1), page[0]!, count);
 }
 
-/** The hybrid of runs and packed bits, each of which has a header. */
+/** Walks Parquet's hybrid of repeated values and bit-packed groups, each of which has a header. */
 function walkRuns(bytes: Uint8Array, width: number, count: number): void {
   let left = count;
   let at = 0;
@@ -71,7 +71,7 @@ function walkRuns(bytes: Uint8Array, width: number, count: number): void {
     }
     const isPacked = head % 2 === 1;
     const values = Math.floor(head / 2) * (isPacked ? 8 : 1);
-    // Bits are packed in groups of 8, of which the last may be filled up.
+    // Values are bit-packed in groups of 8, and the last group may be padded.
     if (values > left + (isPacked ? 7 : 0))
       throw new RangeError(`a run must have at most ${left} values, got ${values}`);
     at += isPacked ? (values / 8) * width : Math.ceil(width / 8);

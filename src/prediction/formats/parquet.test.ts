@@ -51,7 +51,7 @@ test('Parquet may have whole observations in a column of JSON', async () => {
   assert.deepEqual([...table.ttftMs.subarray(0, table.count)], [5, 6]);
 });
 
-test('a column of Parquet that nothing is made of is named, and not decoded', async () => {
+test('a column of Parquet that is not used is named, and not decoded', async () => {
   const columnData: Columns = [
     { name: 'input_token_length', data: [10, 20], type: 'INT32' },
     { name: 'note', data: ['undecodable', 'undecodable'], type: 'JSON' },

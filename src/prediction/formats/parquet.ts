@@ -23,12 +23,12 @@ import {
 
 /** Rows are read this many at a time, so that a large file needs little memory. */
 const ROWS_AT_ONCE = 20_000;
-/** Each time, all bytes of the row group are read: a large one in larger pieces. */
+/** Each piece reads all bytes of its row group, so the rows of a large group are read in larger pieces. */
 const MAX_PIECES = 16;
 
 type Decompress = (input: Uint8Array, outputLength: number) => Uint8Array;
 
-/** The decompressors of the runtime end where more comes out than there may be; the library has those for formats that the runtime lacks. */
+/** Decompressors of Node, which stop at the length limit, and those of the library for formats that Node lacks. */
 const compressors: Readonly<Record<string, Decompress>> = bound({
   ...knownCompressors,
   GZIP: (input, maxOutputLength) => gunzipSync(input, { maxOutputLength }),
@@ -36,7 +36,7 @@ const compressors: Readonly<Record<string, Decompress>> = bound({
   ZSTD: (input, maxOutputLength) => zstdDecompressSync(input, { maxOutputLength }),
 });
 
-/** The decompressors, none of which makes room for more than a page may be. */
+/** Returns decompressors that reserve no more memory than a page may take. */
 function bound(all: Readonly<Record<string, Decompress>>): Readonly<Record<string, Decompress>> {
   const limited = (decompress: Decompress) => (input: Uint8Array, bytes: number) => {
     if (!(bytes >= 0 && bytes <= PARQUET_LIMITS.pageBytes))
@@ -47,15 +47,15 @@ function bound(all: Readonly<Record<string, Decompress>>): Readonly<Record<strin
 }
 
 interface ParquetOptions {
-  /** Stands for the path in messages. */
+  /** Replaces the path in messages. */
   readonly name: string;
   /** A file with more rows is refused before any is read. */
   readonly maxRows: number;
-  /** The other columns are not decoded: a row has null in them. */
+  /** Other columns are not decoded, and are null in each row. */
   readonly isKnown: (column: string) => boolean;
 }
 
-/** The rows of a Parquet file, numbered from 1. */
+/** Yields the rows of a Parquet file, numbered from 1. */
 export async function* readParquetRecords(
   path: string,
   { name, ...options }: ParquetOptions,
@@ -99,7 +99,7 @@ interface Rows {
   readonly rowEnd: number;
 }
 
-/** Reads one column after the other: with several at once, the library leaves all failures but the first unhandled. */
+/** Reads one column at a time: with several, the library leaves all rejections but the first unhandled. */
 async function* readRows(rows: Rows, isKnown: ParquetOptions['isKnown']): AsyncGenerator<NumberedRecord> {
   const names = rows.metadata.schema.slice(1).map(({ name }) => name);
   const empty = Object.fromEntries(names.map((name) => [name, null as unknown]));
@@ -111,7 +111,7 @@ async function* readRows(rows: Rows, isKnown: ParquetOptions['isKnown']): AsyncG
 }
 
 interface GroupRules {
-  /** Whether each column may have nulls. */
+  /** For each column, true if it may have nulls. */
   readonly nullable: readonly boolean[];
   readonly allowance: Allowance;
 }

@@ -16,11 +16,11 @@ export type ReadRow = RowPlace & ParsedRecord;
 
 export interface RowPlace {
   readonly line: number;
-  /** Where the row stands, when the number of a line does not say it. */
+  /** The position of the row in the file, where the line number does not identify it. */
   readonly place?: string;
 }
 
-/** `targetModel` stands in where the record names none. */
+/** `targetModel` is for a record that does not name one. */
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
   const given = names ?? detectFieldNames(record);
   const { number, text, problems } = openFields(record);
@@ -37,12 +37,12 @@ export function parseRecord(record: RawRecord, names: FieldNames | undefined, ta
   return mistake === undefined ? { observation } : { refusal: renameFields(mistake, given) };
 }
 
-/** A row says how long its prompt was; when it does not, the name is most likely misspelt, and 0 would teach nonsense. */
+/** Requires the prompt length: without it, its name is most likely misspelt, and the model would learn from 0. */
 function findMissing(record: RawRecord): string | undefined {
   return isAbsent(record.input_token_length) ? 'input_token_length must be present' : undefined;
 }
 
-/** A candidate alone, without times. */
+/** Parses a candidate, which has no times. */
 export function parseInputRecord(
   record: RawRecord,
   names: FieldNames,
@@ -56,11 +56,11 @@ export function parseInputRecord(
 interface Fields {
   readonly number: (name: string) => number | undefined;
   readonly text: (name: string) => string;
-  /** A text, or a number that serves as one. */
+  /** Returns a text, or a number as text. */
   readonly name: (name: string) => string;
 }
 
-/** Typed access to a record; what is of another type becomes a problem. */
+/** Gives typed access to a record; values of another type become problems. */
 export function openFields(record: RawRecord): Fields & { readonly problems: string[] } {
   const problems: string[] = [];
   function text(name: string): string {
@@ -100,7 +100,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** Undefined for a time that was not observed. llm-d writes 0 for one. */
+/** Returns undefined for a time that was not observed, for which llm-d writes 0. */
 function parseDuration(
   number: Fields['number'],
   name: 'ttft_millis' | 'tpot_millis',
@@ -111,12 +111,12 @@ function parseDuration(
   return names === 'llm-d' && value === 0 ? undefined : value;
 }
 
-/** Whether a record has no such value. Null is one of JSON and Parquet, an empty text one of CSV. */
+/** Returns true for a missing value: null in JSON and Parquet, an empty text in CSV. */
 function isAbsent(value: unknown): value is undefined | null | '' {
   return value === undefined || value === null || value === '';
 }
 
-/** Undefined when absent, NaN when it is no number. Texts come from CSV, big integers from Parquet. */
+/** Returns undefined when absent, NaN when not a number. Texts come from CSV, big integers from Parquet. */
 function toNumber(value: unknown): number | undefined {
   if (isAbsent(value)) return undefined;
   if (typeof value === 'number') return value;
@@ -124,9 +124,9 @@ function toNumber(value: unknown): number | undefined {
   return typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
 }
 
-/** The first second is in 2001, and as milliseconds 12 January 1970: smaller numbers count from another start. */
+/** In seconds, this is in 2001; in milliseconds, 12 January 1970. Smaller numbers do not count from the epoch. */
 const FIRST_SECOND = 1e9;
-/** Numbers from `FIRST_SECOND` to this are seconds, as some exporters write: as milliseconds it would still be 1973. */
+/** Numbers from `FIRST_SECOND` to this are seconds, which some exporters write: in milliseconds, this is in 1973. */
 const FIRST_MILLISECOND = 1e11;
 
 function parseAt(value: unknown, problems: string[]): number | undefined {
@@ -135,13 +135,11 @@ function parseAt(value: unknown, problems: string[]): number | undefined {
   const number = toNumber(value);
   if (Number.isNaN(number) && typeof value === 'string') return checkTime(readIsoTime(value.trim()), problems);
   if (number! >= FIRST_SECOND && number! <= MAX_TIME_MS) return number! < FIRST_MILLISECOND ? number! * 1000 : number!;
-  problems.push(
-    'at must count from 1 January 1970, as milliseconds or seconds after 2001; a start of its own is not known',
-  );
+  problems.push('at must count from 1 January 1970, as milliseconds or seconds after 2001; other clocks are refused');
   return undefined;
 }
 
-/** The latest time that a `Date` can name. */
+/** The latest time that a `Date` can hold. */
 const MAX_TIME_MS = 8.64e15;
 
 function checkTime(atMs: number, problems: string[]): number | undefined {

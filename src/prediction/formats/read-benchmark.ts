@@ -7,13 +7,13 @@ import { readLines } from './lines.ts';
 
 export interface BenchmarkOptions {
   readonly format: BenchmarkFormat;
-  /** The file, which is the name of its run too. */
+  /** The file, whose path also names the run. */
   readonly path: string;
-  /** The server as `--server` names it. */
+  /** The value of `--server`. */
   readonly server: string | undefined;
 }
 
-/** A document is parsed as a whole, which takes several times its length. */
+/** A document is parsed as a whole, which takes several times its length in memory. */
 const MAX_DOCUMENT_BYTES = 268_435_456;
 const MAX_DEPTH = 64;
 
@@ -58,7 +58,7 @@ async function readText(chunks: AsyncIterable<Uint8Array>, format: string): Prom
   return new TextDecoder().decode(Buffer.concat(parts));
 }
 
-/** One document, or several with line ends between them, as `--append-result` writes. */
+/** Parses one document, or several on separate lines, as `--append-result` writes them. */
 function parseDocuments(text: string, format: string): unknown[] {
   const whole = parseJson(text);
   if (whole !== undefined) return [whole];
@@ -73,7 +73,7 @@ function parseDocuments(text: string, format: string): unknown[] {
   );
 }
 
-/** Undefined if the text is not JSON, or is nested so deeply that parsing it would take memory without limit. */
+/** Returns undefined if the text is not JSON, or is nested so deeply that parsing could take any amount of memory. */
 function parseJson(text: string): unknown {
   if (isNestedDeeperThan(text, MAX_DEPTH)) return undefined;
   try {

@@ -11,31 +11,31 @@ import { parseRecord, type ReadRow, type RowPlace } from './parse-record.ts';
 import { readBenchmark } from './read-benchmark.ts';
 import { KNOWN_REQUEST_FIELDS, type RequestsOptions, readRequests } from './requests.ts';
 
-/** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
+/** `jsonl` and `llm-d` are JSON lines with our field names or with llm-d's; CSV and Parquet may have either. */
 export const TABLE_FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
 export type TableFormat = (typeof TABLE_FORMATS)[number];
-/** Tables have rows already. Logs of requests and results of benchmarks are converted to rows. */
+/** Tables have one observation a row. Logs of requests and results of benchmarks are converted to such rows. */
 export const FORMATS = [...TABLE_FORMATS, 'requests', ...BENCHMARK_FORMATS] as const;
 export type Format = (typeof FORMATS)[number];
 
 export interface ReadOptions {
   /** Detected when undefined. */
   readonly format: Format | undefined;
-  /** The target model of rows that name none; of all rows of a benchmark, unless empty. */
+  /** The target model of rows that do not name one; of all rows of a benchmark, unless empty. */
   readonly targetModel: string;
-  /** Tokens that the KV cache of one server holds: needed to know the cache's use at each request. */
+  /** Tokens that the KV cache of one server holds; the cache use at each request is computed with it. */
   readonly kvCapacityTokens?: number | undefined;
   /** The server that a benchmark measured. */
   readonly server?: string | undefined;
-  /** The file name `-` reads this. */
+  /** Read for the file name `-`. */
   readonly stdin: AsyncIterable<Uint8Array>;
   /** Names the file in messages, and the run of a benchmark; its path when undefined. */
   readonly name?: string | undefined;
-  /** More rows are refused, usable or not; no limit when undefined. */
+  /** A file with more rows, usable or not, is refused; no limit when undefined. */
   readonly maxRows?: number | undefined;
-  /** Is called for each field of each row that nothing is made of. */
+  /** Called for each unused field of each row. */
   readonly onIgnoredField?: (name: string) => void;
-  /** Ends a read that is under way. */
+  /** Aborts a read that is under way. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -69,12 +69,12 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   }
 }
 
-/** `file:line`, for a message. */
+/** Returns `file:line` for a message. */
 export function describePlace(path: string, { line, place }: RowPlace): string {
   return `${describePath(path)}:${place ?? line}`;
 }
 
-/** The name of a file in messages, and of the run of a benchmark. */
+/** Returns the name of a file in messages, which also names the run of a benchmark. */
 export function describePath(path: string): string {
   return path === '-' ? 'standard input' : path;
 }
@@ -100,12 +100,12 @@ function isBenchmark(format: Format | 'json'): format is BenchmarkFormat {
   return (BENCHMARK_FORMATS as readonly string[]).includes(format);
 }
 
-/** Returns true also for a format that is to be detected: most files are tables. */
+/** Returns true also for a format that is still to be detected: most files are tables. */
 export function isTableFormat(format: Format | undefined): boolean {
   return format === undefined || (TABLE_FORMATS as readonly string[]).includes(format);
 }
 
-/** The records of a file or of standard input, before anything is made of them. */
+/** Opens the records of a file or of standard input, unparsed. */
 export async function openRecords(
   path: string,
   { format, stdin }: { readonly format: TableFormat | undefined; readonly stdin: AsyncIterable<Uint8Array> },
@@ -119,14 +119,14 @@ type Detected = 'json' | TableFormat | BenchmarkFormat;
 
 interface NamedFile {
   readonly path: string;
-  /** Stands for the path in messages. */
+  /** Replaces the path in messages. */
   readonly name: string;
   readonly source: ByteSource;
 }
 
 interface TableOptions {
   readonly format: Detected;
-  /** Parquet is refused before it is read: few bytes can hold very many rows. */
+  /** Checked for Parquet before rows are read: a few bytes can declare very many rows. */
   readonly maxRows?: number | undefined;
 }
 

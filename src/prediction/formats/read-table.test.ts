@@ -52,7 +52,7 @@ test('our JSON lines are read with every field', async () => {
   assert.deepEqual([table.podTypes, table.servers, table.models], [['decode'], ['10.0.0.7'], ['m']]);
 });
 
-test('fields that nothing is made of are named once, with the number of their rows', async () => {
+test('fields that are not used are named once, with the number of their rows', async () => {
   const rows = [OURS, { ...OURS, kv_cache: 0.5, note: '' }, { ...OURS, kv_cache: 0.4 }, { ...OURS, actual_ttft: 3 }];
   const { table, ignoredFields } = await read(rows.map((row) => JSON.stringify(row)).join('\n'));
   assert.equal(table.count, 4);
@@ -143,7 +143,7 @@ const refused: [title: string, row: string, reason: string][] = [
   ...[0, 5321, 86_400_000, '5321', -1, 1e300].map((at): [string, string, string] => [
     `a time of ${JSON.stringify(at)}, which counts from another start`,
     JSON.stringify({ ...OURS, at }),
-    'at must count from 1 January 1970, as milliseconds or seconds after 2001; a start of its own is not known',
+    'at must count from 1 January 1970, as milliseconds or seconds after 2001; other clocks are refused',
   ]),
   [
     'an llm-d row without times, in its words',

@@ -12,14 +12,14 @@ import { KNOWN_FIELDS } from './field-names.ts';
 import { describePlace, type Format, isTableFormat, readObservations } from './read-observations.ts';
 import { REQUEST_FIELDS } from './request-log.ts';
 
-/** Why rows were refused: how many for each reason, and where the first of them stands. */
+/** One reason for which rows were refused: how many, and the position of the first. */
 export interface Refusals {
   readonly reason: string;
   readonly rows: number;
   readonly firstAt: string;
 }
 
-/** A field that nothing is made of, and in how many rows it stands. */
+/** A field that is not used, and how many rows have it. */
 export interface IgnoredField {
   readonly name: string;
   readonly rows: number;
@@ -28,7 +28,7 @@ export interface IgnoredField {
 export interface ReadTable {
   readonly table: ObservationTable;
   readonly ignoredFields: readonly IgnoredField[];
-  /** The fields that something would have been made of. */
+  /** The fields that are used where a row has them. */
   readonly knownFields: readonly string[];
   /** Most frequent first. */
   readonly refusals: readonly Refusals[];
@@ -63,7 +63,7 @@ export async function readTable(paths: readonly string[], options: ReadTableOpti
   return { table: orderByTime(table), ignoredFields: ignored.list(), knownFields, refusals: refused.list() };
 }
 
-/** The same rows in the order of time; as they stand when some have no time of day, as runs with clocks of their own. */
+/** Returns the rows in the order of time; unchanged if some have no time of day, such as runs with clocks of their own. */
 function orderByTime(table: ObservationTable): ObservationTable {
   if (!table.atMs.subarray(0, table.count).every((atMs) => atMs >= FIRST_EPOCH_MS)) return table;
   const rows = listRows(table);
@@ -72,21 +72,21 @@ function orderByTime(table: ObservationTable): ObservationTable {
 
 export interface RefusalCounter {
   readonly count: (reason: string, at: string) => void;
-  /** Returns the most frequent reasons, and the rest together as the last one. */
+  /** Returns the most frequent reasons, with the rest summed up as the last one. */
   readonly list: () => Refusals[];
 }
 
 export interface FieldCounter {
   readonly count: (name: string) => void;
-  /** Returns the most frequent fields, and the rest together as the last one. */
+  /** Returns the most frequent fields, with the rest summed up as the last one. */
   readonly list: () => IgnoredField[];
 }
 
-/** A file may have a reason in each row that no other row has, and a field too. */
+/** A limit, because each row of a file can have its own reason, and its own unknown field. */
 const MAX_LISTED = 100;
-/** Beyond it, texts are counted together: a stream may bring others for days. */
+/** Beyond this many, further reasons or fields are counted together: a stream may bring new ones for days. */
 const MAX_COUNTED = 10_000;
-/** Reasons and fields repeat what the file says. */
+/** Reasons and fields are cut to this length, because they contain text of the file. */
 const MAX_CHARACTERS = 300;
 
 export function createRefusalCounter(): RefusalCounter {
@@ -125,7 +125,7 @@ function chooseKey(known: ReadonlyMap<string, unknown>, text: string, rest: stri
   return known.has(key) || known.size < MAX_COUNTED ? key : rest;
 }
 
-/** Returns the most frequent first, and the others in their own order. */
+/** Splits off the most frequent, sorted; the others keep their order. */
 function splitMostFrequent<T extends { readonly rows: number }>(
   all: readonly T[],
   isRest: (one: T) => boolean,

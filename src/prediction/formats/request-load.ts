@@ -1,21 +1,21 @@
 /**
- * Reconstructs the load of a server at the start of each request from the other requests of a log. Only what had happened by
- * then counts: earlier starts, and first tokens and the lengths of ended requests up to the same instant. This takes O(n log n).
+ * Reconstructs the load of a server at the start of each request from the other requests of a log. Only earlier events count:
+ * starts before that instant, and first tokens and ends up to it. This takes O(n log n).
  */
 import { type LoggedRequest, tpotOf } from './request-log.ts';
 
 export interface Load {
-  /** Started, without first token yet. */
+  /** Requests that started and have no first token yet. */
   readonly waiting: number;
-  /** Decoding: a first token, but no end yet. */
+  /** Requests that decode: they have a first token and no end yet. */
   readonly running: number;
-  /** Prompt tokens of those who wait; prompt and estimated generated tokens of those who decode. */
+  /** Prompt tokens of waiting requests, plus prompt and estimated generated tokens of decoding requests. */
   readonly inflightTokens: number;
-  /** Tokens of those who decode over the memory's capacity, not clipped: those who wait hold nothing yet. */
+  /** Tokens of decoding requests divided by the capacity, not clipped to 1. Waiting requests hold no memory yet. */
   readonly kvCacheUsage: number;
 }
 
-/** The load of each request, in their order. */
+/** Returns the load at the start of each request, in the order of the requests. */
 export function reconstructLoads(requests: readonly LoggedRequest[], kvCapacityTokens: number): Load[] {
   const loads: Load[] = Array.from({ length: requests.length });
   const groups = Map.groupBy(requests.keys(), (i) => `${requests[i]!.run}\0${requests[i]!.server}`);
@@ -38,7 +38,7 @@ function replayServer(
   let ended = 0;
   for (const row of starts) {
     const nowMs = requests[row]!.startMs;
-    // Requests that start at the same instant do not see each other: which of them was first, a log need not say.
+    // Requests that start at the same instant do not count for each other, because a log may not show which was first.
     while (started < rows.length && requests[starts[started]!]!.startMs < nowMs)
       server.start(requests[starts[started++]!]!);
     while (answered < rows.length && requests[firstTokens[answered]!]!.firstTokenMs <= nowMs)
@@ -52,7 +52,7 @@ function sortBy(rows: readonly number[], atMs: (row: number) => number): number[
   return rows.toSorted((a, b) => atMs(a) - atMs(b) || a - b);
 }
 
-/** How much the time per token of the last ended request counts in their running mean. */
+/** The weight of the last ended request in the running mean of TPOT. */
 const TPOT_WEIGHT = 0.1;
 
 function createServerLoad(originMs: number) {
@@ -63,7 +63,7 @@ function createServerLoad(originMs: number) {
   let firstTokenSumMs = 0;
   let tpotMs: number | undefined;
 
-  /** Assumes the mean output length of the requests that ended here lately: the lengths of running requests are unknown. */
+  /** Assumes that running requests generate tokens at the mean TPOT of requests that ended here: their own is not known yet. */
   function estimateGenerated(nowMs: number): number {
     if (tpotMs === undefined) return running;
     return running + Math.max(0, running * (nowMs - originMs) - firstTokenSumMs) / tpotMs;
@@ -76,7 +76,7 @@ function createServerLoad(originMs: number) {
     },
     answer(request: LoggedRequest): void {
       waiting--;
-      // Rounding of fractions must not pile up over a long log, nor leave less than nothing.
+      // Rounding errors of fractions must neither add up over a long log nor make the sum negative.
       waitingTokens = waiting === 0 ? 0 : Math.max(0, waitingTokens - request.inputTokens);
       running++;
       runningTokens += request.inputTokens;

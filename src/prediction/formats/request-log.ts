@@ -8,7 +8,7 @@ import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
 import type { RawRecord } from './field-names.ts';
 import { openFields } from './parse-record.ts';
 
-/** One request as it was logged. Times in milliseconds on any clock that the recording keeps. */
+/** One logged request. Times are milliseconds, by any clock, as long as a recording has only one. */
 export interface LoggedRequest {
   /** The name of the recording. Servers of two recordings are different servers, even with the same name. */
   readonly run: string;
@@ -17,18 +17,18 @@ export interface LoggedRequest {
   readonly firstTokenMs: number;
   readonly endMs: number;
   readonly inputTokens: number;
-  /** How many of these tokens were found in the prefix cache; 0 if the log does not have it. */
+  /** How many of these tokens were found in the prefix cache; 0 if the log does not have the number. */
   readonly cachedTokens: number;
   readonly outputTokens: number;
   /** Empty when the log does not name it. */
   readonly targetModel?: string;
-  /** How callers name the server; the server of the run when it is undefined. */
+  /** The server as callers name it; `run/server` when undefined. */
   readonly serverIp?: string;
 }
 
 export type ParsedRequest = { readonly request: LoggedRequest } | { readonly refusal: string };
 
-/** The fields of a row. */
+/** The required fields of a row. */
 export const REQUEST_FIELDS = [
   'run',
   'server',
@@ -38,7 +38,7 @@ export const REQUEST_FIELDS = [
   'input_tokens',
   'output_tokens',
 ] as const;
-/** Fields that a row may have. */
+/** The optional fields of a row. */
 export const OPTIONAL_REQUEST_FIELDS = ['cached_tokens', 'target_model', 'server_ip'] as const;
 
 export function parseRequest(record: RawRecord): ParsedRequest {
@@ -61,7 +61,7 @@ export function parseRequest(record: RawRecord): ParsedRequest {
   return mistake === undefined ? { request } : { refusal: mistake };
 }
 
-/** Why this cannot have happened, by the name of the column; undefined when it can. */
+/** Returns why a request is impossible, with the name of the column; undefined if it is possible. */
 export function findRequestMistake(request: LoggedRequest): string | undefined {
   const { run, server, startMs, firstTokenMs, endMs, inputTokens, cachedTokens, outputTokens } = request;
   if (run === '') return 'run must be present';
@@ -87,7 +87,7 @@ export function findRequestMistake(request: LoggedRequest): string | undefined {
   return undefined;
 }
 
-/** The latest time that a `Date` can name; tokens are int32, as in proto/. */
+/** Times end where those of a `Date` do; tokens are int32, as in proto/. */
 const MAX_TIME_MS = 8.64e15;
 const LIMITS = {
   startMs: MAX_TIME_MS,
@@ -111,7 +111,7 @@ export function ttftOf({ startMs, firstTokenMs }: LoggedRequest): number {
   return firstTokenMs - startMs;
 }
 
-/** Undefined for a single token, which has no time per further token. */
+/** Returns undefined for an answer of one token, which has no TPOT. */
 export function tpotOf({ firstTokenMs, endMs, outputTokens }: LoggedRequest): number | undefined {
   return outputTokens > 1 ? (endMs - firstTokenMs) / (outputTokens - 1) : undefined;
 }

@@ -1,7 +1,7 @@
 /**
  * Reads a request log, and turns its requests into observations with their reconstructed load. The load at a start is
- * reconstructed from what had happened by then on the same server of the same run, never from what came after: a request under
- * way counts by its age, not by its end.
+ * reconstructed only from earlier events on the same server of the same run: a request under way counts by its age, not by its
+ * end.
  */
 import { type ReplayedRequest, replayHistory } from '../history/replay-history.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
@@ -34,7 +34,7 @@ interface NumberedRequest extends LoggedRequest {
 
 export const KNOWN_REQUEST_FIELDS: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
 
-/** The rows come in the order of their starts: of all runs together when they share a clock, else run after run. */
+/** Yields observations in the order of their starts: over all runs if they share a clock, else run after run. */
 export async function* readRequests(
   records: AsyncIterable<NumberedRecord>,
   options: RequestsOptions,
@@ -55,7 +55,7 @@ export async function* readRequests(
       ...toObservation(request, loads[row]!, options.targetModel),
       history: histories[row]!,
     };
-    // Many long requests at once can add up to more than an input may say.
+    // The tokens of many long requests can add up to more than an input may have.
     const mistake = findMistake(observation);
     const { line, place } = request;
     const at = place === undefined ? { line } : { line, place };
@@ -73,7 +73,7 @@ function sortByStart(requests: readonly NumberedRequest[]): number[] {
   );
 }
 
-/** Servers of different runs are different servers, whatever they are called. */
+/** Servers of different runs are different servers, even with the same name. */
 function nameServer({ run, server }: LoggedRequest): string {
   return `${run}/${server}`;
 }
@@ -84,7 +84,7 @@ function toReplayed(request: LoggedRequest): ReplayedRequest {
   return { server: nameServer(request), atMs, firstTokenMs, tokens };
 }
 
-/** Numbers that a log does not have are 0, as with callers that do not know them. */
+/** Numbers that a log does not have are 0, as for callers that do not know them. */
 export function toObservation(request: LoggedRequest, load: Load, targetModel: string): Observation {
   return {
     targetModel: targetModel || (request.targetModel ?? ''),

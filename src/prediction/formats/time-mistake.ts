@@ -1,17 +1,17 @@
 /**
- * Finds times of day that contradict the load beside them: overlapping recordings, a wrong unit. In overlapping recordings, each
- * request seems to have the load of the others; in another unit, requests seem never to be under way together. What is learned
- * of a server's past, and the capacity, would be wrong without a word.
+ * Finds times of day that contradict the reported load: overlapping recordings, a wrong unit. In overlapping recordings, each
+ * request seems to have the load of the others; in another unit, requests seem never to be under way together. Without a warning,
+ * the history of servers and the capacity would be wrong.
  */
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { findUnitMistake } from './unit-mistake.ts';
 
-/** What a reader must know of these rows: a wrong unit, times of day that contradict loads. */
+/** Returns warnings about the rows: a wrong unit, times of day that contradict loads. */
 export function listTableMistakes(table: ObservationTable): string[] {
   return [findUnitMistake(table) ?? [], findTimeMistakes(table)].flat();
 }
 
-/** A sentence for each contradiction, with the server that shows it first. */
+/** Returns a sentence for each kind of contradiction, with the first server that has it. */
 export function findTimeMistakes(table: ObservationTable): string[] {
   const servers = listServers(table);
   const mixed = servers.find(isMixed);
@@ -32,17 +32,17 @@ export function findTimeMistakes(table: ObservationTable): string[] {
 
 interface TimedServer {
   readonly name: string;
-  /** Times in their order, in milliseconds since the first. */
+  /** Sorted times, in milliseconds since the first. */
   readonly atMs: readonly number[];
-  /** Requests that each found waiting or running. */
+  /** The waiting and running requests that each request met. */
   readonly underWay: readonly number[];
-  /** How long a request typically took. */
+  /** The median time from the start of a request to its end. */
   readonly stayMs: number;
-  /** Between one start and the next, typically. */
+  /** The median time between one start and the next. */
   readonly gapMs: number;
 }
 
-/** The result is chance with fewer rows. */
+/** With fewer rows, the result is chance. */
 const MIN_ROWS = 50;
 
 /** The servers of each run with enough rows, without the rows that have no time. */
@@ -52,7 +52,7 @@ function listServers(table: ObservationTable): TimedServer[] {
   return [...groups.values()].flatMap((group) => (group.length < MIN_ROWS ? [] : [describeServer(table, group)]));
 }
 
-/** Tokens of an answer whose length is not known. */
+/** Assumed for an answer of unknown length. */
 const TYPICAL_TOKENS = 200;
 
 function describeServer(table: ObservationTable, rows: number[]): TimedServer {
@@ -72,14 +72,14 @@ function describeServer(table: ObservationTable, rows: number[]): TimedServer {
   };
 }
 
-/** Loads at moments this much closer than a request takes are nearly the same. */
+/** Loads less than this share of a request's time apart are nearly the same. */
 const CLOSE_SHARE = 1 / 20;
 /**
- * Half the mean square between neighbours over the variance (von Neumann 1941): near 0 for a load that moves in small
- * steps, near 1 for loads that have nothing to do with each other.
+ * Half the mean square between neighbours over the variance (von Neumann 1941): near 0 for a load that changes in small
+ * steps, near 1 for unrelated loads.
  */
 const MIXED_RATIO = 0.5;
-/** Smaller loads change by a large share with each request. */
+/** The least standard deviation of the load: smaller loads change by a large share with each request. */
 const MIN_DEVIATION = 3;
 
 function isMixed({ atMs, underWay, stayMs }: TimedServer): boolean {
@@ -92,10 +92,10 @@ function isMixed({ atMs, underWay, stayMs }: TimedServer): boolean {
   return squares.length >= MIN_ROWS && meanOf(squares) / 2 > MIXED_RATIO * variance;
 }
 
-/** A log may be a sample of the requests, but hardly only one of this many. */
+/** A log may be a sample of the requests, but hardly only one in this many. */
 const STRETCHED_BY = 100;
 
-/** Compares by Little's law: requests under way are those that start while one stays. */
+/** Compares by Little's law: as many requests are under way as start during the time of one request. */
 function isStretched({ underWay, stayMs, gapMs }: TimedServer): boolean {
   return stayMs > 0 && gapMs * meanOf(underWay) > STRETCHED_BY * stayMs;
 }

@@ -2,12 +2,12 @@
 import { median } from '../model/calibration.ts';
 import { type ObservationTable, observedTimes, type PredictionTarget, rowsWith } from '../schema/observation-table.ts';
 
-/** No server is known whose requests typically have a first token within a millisecond, or 5,000 tokens a second each. */
+/** No known server typically gives the first token within a millisecond, or 5,000 tokens a second to each request. */
 const LEAST_MS: Readonly<Record<PredictionTarget, number>> = { ttft: 1, tpot: 0.2 };
 /** No real server takes this long for each token. */
 const MOST_TPOT_MS = 5000;
 
-/** A sentence about it; undefined when the times may well be milliseconds. */
+/** Returns a sentence about the mistake; undefined when the times may well be milliseconds. */
 export function findUnitMistake(table: ObservationTable): string | undefined {
   const [ttftMs, tpotMs] = [typicalMs(table, 'ttft'), typicalMs(table, 'tpot')];
   if (ttftMs < LEAST_MS.ttft || tpotMs < LEAST_MS.tpot)
@@ -17,7 +17,7 @@ export function findUnitMistake(table: ObservationTable): string | undefined {
   return undefined;
 }
 
-/** The median; NaN without observations. */
+/** Returns the median; NaN without observations. */
 function typicalMs(table: ObservationTable, target: PredictionTarget): number {
   const observed = observedTimes(table, target);
   const rows = rowsWith(table, target);

@@ -85,7 +85,7 @@ function parseModel(text: string): z.infer<typeof modelSchema> {
   throw refuse(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not a model'}`);
 }
 
-/** With early stopping, `XGBRegressor.predict` asks the rounds up to the best one. Undefined without it: then all trees are used. */
+/** After early stopping, `XGBRegressor.predict` uses the rounds up to the best one. Undefined without it: all trees are used. */
 function countUsedTrees({ attributes, gradient_booster }: Learner): number | undefined {
   const best = attributes?.best_iteration;
   if (best === undefined) return undefined;
@@ -95,11 +95,11 @@ function countUsedTrees({ attributes, gradient_booster }: Learner): number | und
   throw refuse(`best_iteration and num_parallel_tree must be whole numbers, got "${best}" and "${treesOfRound}"`);
 }
 
-/** "5E-1", since version 3 "[5E-1]". */
+/** The text is "5E-1", and from version 3 on "[5E-1]". */
 function parseBaseScore(text: string, link: GeneralForest['link']): number {
   const value = Number(text.replace(/^\[|\]$/g, ''));
   if (text === '' || !Number.isFinite(value)) throw refuse(`base_score must be one number, got "${text}"`);
-  // Its logarithm is added to the trees.
+  // The logarithm of the base score is added to the trees.
   if (link === 'exp' && !(value > 0)) throw refuse(`base_score must be more than 0 for this objective, got "${text}"`);
   return value;
 }
@@ -108,12 +108,12 @@ function readTree(tree: z.infer<typeof treeSchema>): GeneralNode[] {
   if (tree.split_type?.some((kind) => kind !== 0) === true) throw refuse('its features must be numeric');
   return tree.left_children.map((left, node) => {
     const condition = tree.split_conditions[node] ?? Number.NaN;
-    // Old files have no covers: no node then knows which way rows went, and both ways count alike.
+    // Old files have no covers. Without covers, both children of a node count alike.
     const cover = tree.sum_hessian?.[node] ?? 0;
     if (left === -1) return { leaf: condition, cover };
     return {
       feature: tree.split_indices[node] ?? -1,
-      // XGBoost sends values below the condition to the left: with 32-bit floats, those at or below its predecessor.
+      // XGBoost sends values below the condition to the left: among 32-bit floats, those at or below its predecessor.
       threshold: findPredecessor(condition),
       left,
       right: tree.right_children[node] ?? -1,
@@ -123,7 +123,7 @@ function readTree(tree: z.infer<typeof treeSchema>): GeneralNode[] {
   });
 }
 
-/** The next 32-bit float below. */
+/** Returns the next smaller 32-bit float. */
 function findPredecessor(value: number): number {
   const float = Float32Array.of(value);
   if (float[0] === 0) return -1.401298464324817e-45;

@@ -34,7 +34,7 @@ export function createTrainingSchedule({ world, refitRows, refitSeconds }: Sched
     request: requests.add,
     isDue(fresh) {
       const { targetModel, count, lastTrainingMs } = fresh;
-      const isRequested = requests.stands(fresh);
+      const isRequested = requests.isOpen(fresh);
       if (count < MIN_FRESH_ROWS) return false;
       if (world.monotonicMs() < (retryAtMs.get(targetModel) ?? 0)) return false;
       if (lastTrainingMs === undefined || count >= refitRows) return true;
@@ -62,15 +62,15 @@ export function createTrainingSchedule({ world, refitRows, refitSeconds }: Sched
   };
 }
 
-/** The requests of this process. A training by another process answers those that were made before it. */
+/** The requests of this process. A training by another process fulfils those that were made before it. */
 function createRequests() {
   /** The time of the last training when the request was first checked; empty before. */
   const requested = new Map<string, { readonly lastTrainingMs?: number | undefined }>();
   return {
     add: (targetModel: string): void => void requested.set(targetModel, {}),
     delete: (targetModel: string): boolean => requested.delete(targetModel),
-    /** Whether there is a request that no training has answered. */
-    stands({ targetModel, lastTrainingMs }: FreshSamples): boolean {
+    /** Whether there is a request that no training has fulfilled. */
+    isOpen({ targetModel, lastTrainingMs }: FreshSamples): boolean {
       const request = requested.get(targetModel);
       if (request === undefined) return false;
       if (!('lastTrainingMs' in request)) requested.set(targetModel, { lastTrainingMs });

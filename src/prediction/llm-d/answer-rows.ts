@@ -10,13 +10,13 @@ export interface AskedRows {
   /** The target model that answers. */
   readonly targetModel: string;
   readonly rows: readonly PredictionRow[];
-  /** Every item ends with this. */
+  /** The end of every item in JSON. */
   readonly itemEnd: string;
 }
 
 /**
- * One item for each row, in their order. The items of one slice of rows are a group. Undefined if another version was served
- * from one slice to the next: one version must answer all rows of a call, or a router would compare servers by two models.
+ * Resolves with one item for each row, in their order. The items of one slice of rows are a group. Undefined if the served version
+ * changed between two slices: one version must answer all rows of a call, or a router would compare servers by two models.
  */
 export type AnswerRows = (asked: AskedRows) => Promise<ItemGroup[] | undefined>;
 
@@ -55,13 +55,13 @@ function fillColumns(columns: PredictColumns, rows: readonly PredictionRow[], st
   fillServers(columns, servers);
 }
 
-/** Routers know two or three. */
+/** A linear search, because routers have two or three pod types. */
 function findPodType(podTypes: string[], podType: string): number {
   const known = podTypes.indexOf(podType);
   return known === -1 ? podTypes.push(podType) - 1 : known;
 }
 
-/** The predictor knows servers by the bytes of their names; most calls name none. */
+/** Encodes the names of servers, because the predictor finds servers by bytes. Most calls do not name any. */
 function fillServers(columns: PredictColumns, servers: readonly string[]): void {
   const text = servers.join('');
   columns.source = Buffer.from(text);

@@ -1,12 +1,12 @@
 /**
- * Cuts a large JSON text into parts of its lists and a skeleton, so that it can be parsed in pieces. The skeleton is the text
- * without the items of these lists. Each list has its number in the skeleton. The text is JSON exactly if the skeleton and all
- * parts are; kinds of brackets are not checked here.
+ * Cuts a large JSON text into pieces of its lists, and the text around them (the skeleton), so that it can be parsed in pieces. In
+ * the skeleton, each list has its number in place of its items. The text is JSON exactly if the skeleton and all pieces are; kinds
+ * of brackets are not checked here.
  */
 import { Failure } from '../../errors.ts';
 import { findStringEnd, JSON_MAX_DEPTH, refuseNesting } from '../../http/parser-limits.ts';
 
-/** The longest item of a list, and the longest body without its lists, that is parsed in one turn. */
+/** The longest item of a list, and the longest body without its lists, that is parsed in one turn of the event loop. */
 export const MAX_WHOLE_CHARACTERS = 65_536;
 /** About a millisecond of parsing. */
 export const CHARACTERS_A_PART = 16_384;
@@ -18,11 +18,11 @@ export interface ListPart {
   readonly list: number;
   /** Items, with commas between them. */
   readonly text: string;
-  /** Whether these are all items of the list. */
+  /** True if the text has all items of the list. */
   readonly isWhole: boolean;
 }
 
-/** Yields undefined for a pause. Returns the skeleton. */
+/** Yields undefined where the caller should pause. Returns the skeleton. */
 export function* cutLists(text: string): Generator<ListPart | undefined, string> {
   const cutter = createCutter(text);
   let pauseAt = CHARACTERS_A_TURN;
@@ -88,7 +88,7 @@ function createCutter(text: string) {
   }
 
   return {
-    /** A character outside of strings. */
+    /** Takes a character outside strings. */
     take(code: number, index: number): ListPart | undefined {
       if (code === OPEN_BRACKET || code === OPEN_BRACE) {
         if (++depth > JSON_MAX_DEPTH) throw refuseNesting();
@@ -102,7 +102,7 @@ function createCutter(text: string) {
       return index - partFrom < CHARACTERS_A_PART ? undefined : cutPart(index);
     },
     end(): string {
-      // A list without an end is in no part: then the skeleton is not JSON either.
+      // A list without a closing bracket is in no part, and the skeleton is then not JSON either.
       if (!isInList) addToSkeleton(text.length);
       return skeleton;
     },

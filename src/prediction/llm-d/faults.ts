@@ -1,22 +1,22 @@
-/** Writes the faults of a body as FastAPI does (422). */
+/** Writes the validation errors of a body as FastAPI does (422). */
 import { Failure } from '../../errors.ts';
 
 export interface Fault {
   /** The path from `body` down to the field. */
   readonly loc: readonly (string | number)[];
   readonly msg: string;
-  /** The type as pydantic 2 names it. */
+  /** The type of the error as pydantic 2 names it. */
   readonly type: string;
 }
 
-/** A body of a few bytes a row can have more faults than it is long. */
+/** A limit, because the errors of a body with a few bytes a row can be longer than the body. */
 const MAX_FAULTS = 1000;
 
-/** Collects the faults of a body. */
+/** Collects the validation errors of a body. */
 export interface FaultList {
   readonly count: number;
   add(fault: Fault): void;
-  /** Throws all faults as one refusal, if there are any. */
+  /** Throws one refusal with all errors, if there are any. */
   throwIfAny(): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Serves the HTTP interface that llm-d, the Gateway API Inference Extension and KServe expect of a predictor. It is their
- * prediction server and their training server in one. The router concatenates these paths to a base URL, so the target model can
- * stand in front of them.
+ * Serves the HTTP interface that llm-d, the Gateway API Inference Extension and KServe expect of a predictor. It is both their
+ * prediction server and their training server. The router appends these paths to a base URL, so the base URL can end with the
+ * target model.
  */
 import { Failure } from '../../errors.ts';
 import { isLoopbackAddress } from '../../grpc/call/peer.ts';
@@ -27,17 +27,17 @@ export interface LlmDDependencies {
   readonly takeTrainingRows: TakeTrainingRows;
   readonly measuredTimes: Pick<MeasuredTimes, 'answeringModel'>;
   readonly readReadiness: ReadReadiness;
-  /** Counts a call that was answered, without the reading of its body. */
+  /** Observes the time of an answered call, without reading its body. */
   readonly observeSeconds: (seconds: number) => void;
-  /** Rejects when the store is not there. */
+  /** Rejects when the store is not available. */
   readonly checkReady: () => Promise<void>;
 }
 
-/** One call about one target model. */
+/** Answers one call about one target model. */
 type Answer = (call: Call, targetModel: string) => Promise<Reply>;
 
 export interface LlmDEndpoints {
-  /** The endpoints below a path that names the target model. */
+  /** The endpoints under a path that names the target model. */
   readonly byModel: readonly Endpoint[];
   /** Returns the endpoints of one target model, at the root. */
   ofModel(targetModel: string): readonly Endpoint[];
@@ -59,7 +59,7 @@ export function createLlmDEndpoints(dependencies: LlmDDependencies): LlmDEndpoin
   };
 }
 
-/** A base URL that ends before the name of the model is a likely mistake. */
+/** Refuses paths without the name of a model: a base URL without it is a likely mistake. */
 function refuseWithoutModel({ method, path }: Pick<Operation, 'method' | 'path'>): Endpoint[] {
   return [path, `/${path}`].map((withoutModel) => ({
     method,
@@ -100,7 +100,7 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
     ...listRowOperations(dependencies),
     get('/status', (targetModel) => describeStatus(dependencies.objective, findReadiness(targetModel))),
     get('/model/download/info', (targetModel) => describeModel(dependencies.objective, findReadiness(targetModel))),
-    // Probes carry no token and tell nothing about the model.
+    // Probes have no token, and the answers do not describe the model.
     { method: 'GET', path: '/healthz', isProbe: true, answer: async () => replyJson({ status: 'ok' }) },
     {
       method: 'GET',
@@ -111,7 +111,7 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
   ];
 }
 
-/** The calls whose bodies have rows. */
+/** Lists the calls whose bodies have rows. */
 function listRowOperations(dependencies: LlmDDependencies): Operation[] {
   const { rule } = dependencies;
   const post = <T>({ path, scope, read, answer }: PostOperation<T>): Operation => ({
@@ -162,7 +162,7 @@ interface Predicted {
   readonly durationMs: number;
 }
 
-/** Each is ended by a swap of versions. */
+/** A try fails if the served version changes during it. */
 const MAX_TRIES = 5;
 
 function createRowPredictor(dependencies: LlmDDependencies) {
@@ -204,7 +204,7 @@ function describeStatus({ type, quantile }: Objective, readiness: ReturnType<Rea
     objective_type: type,
     quantile,
     last_model_load: readiness.loadedAt?.toISOString() ?? null,
-    // Training is done here: there is no other server.
+    // Empty, because training is done here and not on another server.
     training_server_url: '',
     models_exist: { ttft_model: readiness.hasTtft, tpot_model: readiness.hasTpot },
     ensemble_active: false,
@@ -216,7 +216,7 @@ function describeModel({ type, quantile }: Objective, readiness: ReturnType<Read
     model_type: MODEL_TYPE,
     objective_type: type,
     quantile,
-    // Models are evaluated here only.
+    // Empty, because clients do not fetch models to evaluate them.
     available_endpoints: {},
     model_status: { ttft_model_ready: readiness.hasTtft, tpot_model_ready: readiness.hasTpot },
     evaluation_info: {},
@@ -247,7 +247,7 @@ async function requireCaller(rule: CallerRule, call: Call, scope: NarrowScope): 
 function readModelName(parameter: string): string {
   const name = decodeName(parameter);
   checkModelName(name);
-  // A base URL with a slash at its end would make another model of the same name.
+  // A base URL that ends with a slash would otherwise name another model.
   if (name.startsWith('/') || name.endsWith('/'))
     throw new Failure('invalid', `Cannot use this model name: it must not begin or end with "/", got "${name}"`);
   if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;

@@ -6,7 +6,7 @@ import type { PredictionRow } from './read-rows.ts';
 /** Values of the metrics that llm-d does not send. */
 const UNKNOWN = fillMetrics(() => 0);
 
-/** Reads a row in our own words. llm-d counts the tokens of both phases apart; a server works on all of them. */
+/** Converts a row to our fields. llm-d counts tokens in prefill and in decoding separately; a server works on both. */
 export function toInput(row: PredictionRow): ObservedInput {
   return {
     ...UNKNOWN,

@@ -5,15 +5,15 @@ import type { Worker } from '../../workers/worker.ts';
 import { listEndToEndModels, MEASURES_TOPIC, type Measures, nameEndToEnd } from './training-row-store.ts';
 
 export interface MeasuredTimes extends Worker {
-  /** The target model that answers for this one. */
+  /** Returns the target model that answers for this one. */
   answeringModel(targetModel: string): string;
-  /** The meaning of times that a batch has just shown to this process. */
+  /** Records what the times of a model measure, as a batch has just shown. */
   record(targetModel: string, measures: Measures): void;
-  /** Reads what is known; call before the first request. */
+  /** Reads from the store what is known; call before the first request. */
   load(): Promise<void>;
 }
 
-/** Callers may send any name. */
+/** A limit, because callers may send any name. */
 const MAX_MODELS = 10_000;
 
 export function createMeasuredTimes({ store, log }: { readonly store: Store; readonly log: Log }): MeasuredTimes {

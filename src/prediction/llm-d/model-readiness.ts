@@ -5,12 +5,12 @@ import type { SwappablePredictor } from '../online/predictor.ts';
 import type { PredictionTarget } from '../schema/observation-table.ts';
 
 export interface ModelReadiness {
-  /** Whether a prediction is answered at all. */
+  /** True if predictions are answered. */
   readonly isReady: boolean;
-  /** Whether anything was learned of each time. */
+  /** True if anything was learned about TTFT; the next field is about TPOT. */
   readonly hasTtft: boolean;
   readonly hasTpot: boolean;
-  /** The version that answers, since when. */
+  /** Since when the present version answers. */
   readonly loadedAt: Date | undefined;
 }
 
@@ -22,10 +22,10 @@ export interface ReadinessDependencies {
 
 export type ReadReadiness = (targetModel: string) => ModelReadiness;
 
-/** Callers may ask for any name. */
+/** A limit, because callers may ask for any name. */
 const MAX_MODELS = 10_000;
 
-/** A version counts as loaded when it was first seen to answer: clients of llm-d only display the time. */
+/** A version counts as loaded when this was first read with it: clients of llm-d only display the time. */
 export function createReadinessReader({ predictor, unknownModel, world }: ReadinessDependencies): ReadReadiness {
   const loadedById = new Map<string, Date>();
   const readLoaded = (id: string): Date => {
@@ -43,7 +43,7 @@ export function createReadinessReader({ predictor, unknownModel, world }: Readin
   };
 }
 
-/** An imported model may answer one pod type alone. */
+/** An imported model may answer for one pod type only. */
 function hasLearned({ pooled, slots }: LatencyModel, target: PredictionTarget): boolean {
   return [pooled, ...slots.values()].some((slot) => slot[target] !== undefined);
 }

@@ -58,7 +58,7 @@ export function openLlmDInterface(dependencies: LlmDInterfaceDependencies): LlmD
   };
 }
 
-/** A series of its own: a call may have 10,000 rows, and waits between its turns. */
+/** A separate series, because a call may have 10,000 rows and waits between its slices. */
 function createDurationObserver(metrics: Metrics): (seconds: number) => void {
   const seconds = new Histogram({
     name: 'trivet_llm_d_predict_duration_seconds',

@@ -1,14 +1,14 @@
 /**
- * Parses a large JSON body in parts, between which other calls are answered. `JSON.parse` cannot pause, and
- * 6 MiB take it up to seconds: 500,000 keys of one object do. So the lists of the body are cut between their items, and
- * each part is parsed alone.
+ * Parses a large JSON body in parts, between which other calls are answered. `JSON.parse` cannot pause, and 6 MiB can take it
+ * seconds, such as for one object with 500,000 keys. So the lists of the body are cut between their items, and each part is parsed
+ * alone.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { cutLists, type ListPart } from './cut-lists.ts';
 
 /**
- * Undefined if the text is not JSON. Lists that are members of the body keep `maxItems` + 1 items: those beyond are
- * checked, and count in `length` alone. Throws `invalid` for what is nested too deeply, or too large to be parsed at once.
+ * Returns undefined if the text is not JSON. Lists that are members of the body keep `maxItems` + 1 items; further items are checked,
+ * and only count in `length`. Throws `invalid` for a body that is nested too deeply or has a piece too large to be parsed at once.
  */
 export async function parseLargeBody(text: string, maxItems: number): Promise<unknown> {
   const lists: ItemList[] = [];
@@ -26,7 +26,7 @@ export async function parseLargeBody(text: string, maxItems: number): Promise<un
   }
 }
 
-/** Undefined if they are not JSON: a part without an item follows a comma, or precedes one. */
+/** Returns undefined unless the items are JSON. A part without an item comes from a comma with nothing before or after it. */
 function parseItems({ text, isWhole }: ListPart): readonly unknown[] | undefined {
   const items = parseOrUndefined(`[${text}]`) as readonly unknown[] | undefined;
   return items?.length === 0 && !isWhole ? undefined : items;
@@ -47,7 +47,7 @@ function toArray({ kept, count }: ItemList): readonly unknown[] {
   return kept;
 }
 
-/** Every list that is a member of the skeleton has one item: its number. */
+/** Puts the lists into the skeleton, in which each list has one item: its number. */
 function fillLists(skeleton: string, lists: readonly ItemList[]): unknown {
   const body = parseOrUndefined(skeleton);
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;

@@ -1,25 +1,25 @@
 /** Writes predictions as the JSON of llm-d's interface. */
 
-/** The statistic of answered times that the operator chose: a quantile, or the mean. */
+/** The statistic of the answered times, as the operator chose it: a quantile or the mean. */
 export interface Objective {
   readonly type: 'quantile' | 'mean';
   readonly quantile: number;
 }
 
 /**
- * The clients know three types of model; of these, "lightgbm" is the one whose predictions they always ask for, and
- * whose trees they never fetch to evaluate them themselves.
+ * The clients know three types of model. Only for "lightgbm" do they always request predictions and never fetch the trees to
+ * evaluate them themselves.
  */
 export const MODEL_TYPE = 'lightgbm';
 
-/** A time and how far off it may be, in milliseconds. */
+/** A time and its bounds, in milliseconds. */
 export interface Estimate {
   readonly ms: number;
   readonly lowMs: number;
   readonly highMs: number;
 }
 
-/** Writes what all items of an answer have in common, as the end of each. */
+/** Writes the end of an item, which all items of an answer have in common. */
 export function writeItemEnd(objective: Objective, predictedAt: Date, lastModelLoad: Date | undefined): string {
   const common = {
     predicted_at: predictedAt.toISOString(),
@@ -40,14 +40,14 @@ export function writeItem(ttft: Estimate, tpot: Estimate, end: string): string {
   );
 }
 
-/** The distance between the 10th and the 90th percentile of a normal distribution, in standard deviations. */
+/** The distance between the 10th and 90th percentile of a normal distribution, in standard deviations. */
 const DEVIATIONS_WITHIN_BOUNDS = 2.563;
 
 function uncertaintyOf({ lowMs, highMs }: Estimate): number {
   return round((highMs - lowMs) / DEVIATIONS_WITHIN_BOUNDS);
 }
 
-/** Rounds to microseconds: more digits say nothing and make the answer half as long again. */
+/** Rounds to microseconds: further digits mean nothing and make the answer 50 % longer. */
 function round(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
@@ -55,14 +55,14 @@ function round(ms: number): number {
 export interface BulkTotals {
   readonly count: number;
   readonly durationMs: number;
-  /** The lax form, which lists the rows that failed: none ever does. */
+  /** The lax form also lists failed rows; here, rows never fail alone. */
   readonly hasErrors: boolean;
 }
 
-/** Items joined by commas, as bytes if the answer has several groups. */
+/** Joins items by commas, as bytes if the answer has several groups. */
 export type ItemGroup = string | Uint8Array<ArrayBuffer>;
 
-/** A large answer is assembled from bytes: joining and encoding a text of megabytes would delay all calls. */
+/** Assembles a large answer from bytes: joining and encoding a text of megabytes would delay all calls. */
 export function writeBulk(groups: readonly ItemGroup[], { count, durationMs, hasErrors }: BulkTotals): ItemGroup {
   const errors = hasErrors ? ',"errors":[]' : '';
   const start = '{"predictions":[';

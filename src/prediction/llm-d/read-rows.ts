@@ -1,6 +1,6 @@
 /**
- * Reads the rows of a body, and refuses all of them with every fault of every row. Large bodies are read in parts between which
- * other calls are answered.
+ * Reads the rows of a body. If a row is invalid, it refuses the body with all errors of all rows. Large bodies are read in parts,
+ * between which other calls are answered.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
@@ -18,12 +18,12 @@ import {
 export type PredictionRow = RowOf<typeof PREDICTION_FIELDS>;
 export type TrainingRow = RowOf<typeof TRAINING_FIELDS>;
 
-/** The servers of the field take this many. */
+/** Other predictors with this interface take this many. */
 export const MAX_ROWS = 10_000;
 /** About a millisecond of work. */
 export const ROWS_A_TURN = 256;
 
-/** The body of `predict`. */
+/** Reads the body of `predict`. */
 export async function readPredictionRow(body: Uint8Array): Promise<PredictionRow> {
   const faults = createFaultList();
   const row = readRow(await parseBody(body), PREDICTION_FIELDS, { faults, loc: ['body'] });
@@ -31,18 +31,18 @@ export async function readPredictionRow(body: Uint8Array): Promise<PredictionRow
   return row as PredictionRow;
 }
 
-/** The rows of `predict/bulk` and `predict/bulk/strict`. */
+/** Reads the rows of `predict/bulk` and `predict/bulk/strict`. */
 export async function readPredictionRows(body: Uint8Array): Promise<readonly PredictionRow[]> {
   return await readList(await parseBody(body), 'requests', { fields: PREDICTION_FIELDS, minimum: 1 });
 }
 
-/** The rows of `add_training_data_bulk`, which may be none. */
+/** Reads the rows of `add_training_data_bulk`, which may be empty. */
 export async function readTrainingRows(body: Uint8Array): Promise<readonly TrainingRow[]> {
   return await readList(await parseBody(body), 'entries', { fields: TRAINING_FIELDS, minimum: 0 });
 }
 
 async function parseBody(body: Uint8Array): Promise<unknown> {
-  // Its chunks were joined in this turn of the event loop, which takes milliseconds for some MB. So does decoding.
+  // Joining the chunks took milliseconds for some MB in this turn of the event loop, and decoding takes as long.
   if (body.length > SMALL_BODY_CHARACTERS) await yieldToCalls();
   const value = isUtf8(body) ? await parseText(decodeText(body)) : undefined;
   if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
@@ -51,19 +51,19 @@ async function parseBody(body: Uint8Array): Promise<unknown> {
 
 const decoder = new TextDecoder();
 
-/** Most bodies are ASCII, which is copied in a fraction of the time. */
+/** Most bodies are ASCII, which is decoded in a fraction of the time. */
 function decodeText(body: Uint8Array): string {
   if (!isAscii(body)) return decoder.decode(body);
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1');
 }
 
 /**
- * Checking for deep nesting takes about as long as parsing, which is done without recursion. Lists nested in so few characters
- * take little memory.
+ * Skips the check for deep nesting, which takes about as long as parsing: V8 parses without recursion, and lists nested in a text
+ * this short take little memory.
  */
 const SMALL_BODY_CHARACTERS = 65_536;
 
-/** Undefined if the text is not JSON. */
+/** Returns undefined if the text is not JSON. */
 async function parseText(text: string): Promise<unknown> {
   if (text.length > SMALL_BODY_CHARACTERS) {
     await yieldToCalls();
@@ -138,7 +138,7 @@ const ENTRIES = new Map<RowFields, readonly Entry[]>(
   [PREDICTION_FIELDS, TRAINING_FIELDS].map((fields) => [fields, Object.entries(fields)]),
 );
 
-/** Reads the valid fields of a row; each other one is a fault. */
+/** Reads the valid fields of a row, and records an error for each other one. */
 function readRow(value: unknown, fields: RowFields, { faults, loc }: Place): Readonly<Record<string, unknown>> {
   const row: Record<string, number | string> = {};
   if (!isObject(value)) {

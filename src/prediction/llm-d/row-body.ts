@@ -5,13 +5,13 @@ import type { Call } from '../../http/endpoint.ts';
 /** 10,000 training rows with every field are 4 to 5 MB. */
 export const MAX_BODY_BYTES = 6_291_456;
 
-/** The body of a call that has rows. Throws `invalid` when it is not JSON by its type, before it is received. */
+/** Reads the body of a call with rows. Throws `invalid` before receiving it if its content type is not JSON. */
 export async function readRowBody(call: Pick<Call, 'header' | 'bytes'>): Promise<Uint8Array> {
   checkContentType(call.header('content-type') ?? '');
   return await call.bytes();
 }
 
-/** Forms cannot send this type, so pages of other sites cannot call either (CSRF). */
+/** Forms cannot send this content type, so pages of other sites cannot call (CSRF). */
 function checkContentType(header: string): void {
   const type = header.split(';')[0]!.trim().toLowerCase();
   if (type === 'application/json') return;

@@ -1,8 +1,8 @@
 /**
  * Predicts both times of each row of llm-d, as the chosen statistic and with bounds.
  *
- * TPOT rows of this wire are learned without their prefix score: the routers send 0 in its place. So TPOT is asked without
- * it too, or what was learned of long uncached prompts would be said of cached ones.
+ * TPOT rows of this interface are learned without a prefix score, because the routers send 0 in its place. So TPOT is predicted
+ * without it too; otherwise what was learned about long uncached prompts would be applied to cached ones.
  */
 import type { AnswerStatistic, BatchPredictor, PredictColumns, PredictedColumns } from '../schema/columns.ts';
 import type { Estimate, Objective } from './prediction-answer.ts';
@@ -19,7 +19,7 @@ export interface Estimates {
   readonly readTpot: (row: number) => Estimate;
 }
 
-/** Estimates the first `columns.count` rows; their prefix scores are gone afterwards. */
+/** Estimates the first `columns.count` rows, and sets their prefix scores to 0. */
 export type EstimateRows = (targetModel: string, columns: PredictColumns) => Estimates;
 
 export function createRowEstimator({ predictor, objective }: RowEstimatorDependencies): EstimateRows {
@@ -46,7 +46,7 @@ export function createRowEstimator({ predictor, objective }: RowEstimatorDepende
   };
 }
 
-/** Four of five times lie between them. */
+/** Four of five times are between these quantiles. */
 const BOUNDS = ['p10', 'p90'] as const;
 
 const QUANTILES: ReadonlyMap<number, AnswerStatistic> = new Map([
@@ -60,7 +60,7 @@ function statisticOf({ type, quantile }: Objective): AnswerStatistic {
   return type === 'mean' ? 'mean' : (QUANTILES.get(quantile) ?? 'p90');
 }
 
-/** Whether a row had one. */
+/** Returns true if a row had a score. */
 function clearPrefixScores({ count, prefixCacheScore }: PredictColumns): boolean {
   let hadAny = false;
   for (let row = 0; row < count; row++) hadAny ||= prefixCacheScore[row]! > 0;

@@ -1,6 +1,6 @@
 /**
- * Defines the fields of llm-d's rows, and reads each as pydantic does, but for times, which must be text. Numbers as text are read
- * too. Fields that are not here are ignored.
+ * Defines the fields of llm-d's rows, and reads each as pydantic does, except that times must be text. Numbers as text are accepted.
+ * Fields that are not listed here are ignored.
  */
 import { Buffer } from 'node:buffer';
 import { findTextFault } from '../../database/storable-text.ts';
@@ -8,12 +8,12 @@ import { MAX_COUNT } from '../schema/input-fields.ts';
 import { readIsoTime } from '../schema/iso-time.ts';
 import type { Fault } from './faults.ts';
 
-/** The value of a field, or its fault, without the place. */
+/** The value of a field, or its validation error without the path. */
 type Read<T> = T | Omit<Fault, 'loc'>;
 
 export interface RowField<T> {
   readonly name: string;
-  /** The value of a field that is not there; undefined where it must be. */
+  /** The value of an absent field; undefined if the field is required. */
   readonly absent: T | undefined;
   readonly read: (value: unknown) => Read<T>;
 }
@@ -22,7 +22,7 @@ export function isFault<T extends number | string>(read: Read<T>): read is Omit<
   return typeof read === 'object';
 }
 
-/** A name that clients choose; samples keep it. */
+/** Limits names, because clients choose them and samples keep them. */
 const MAX_TEXT_BYTES = 256;
 const NUMBER = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$/;
 const INTEGER = /^\s*[+-]?\d+(\.0*)?\s*$/;
@@ -56,7 +56,7 @@ const LOAD_FIELDS = {
   decodeTokensInFlight: count('decode_tokens_in_flight', 0),
   encoderInputSize: count('encoder_input_size', 0),
   encoderMatchedSize: count('encoder_matched_size', 0),
-  /** Ours: llm-d's interface names no server. */
+  /** Our addition: llm-d's interface does not name the server. */
   endpoint: text('endpoint'),
 } as const;
 
@@ -66,7 +66,7 @@ export const TRAINING_FIELDS = {
   ...LOAD_FIELDS,
   actualTtftMs: milliseconds('actual_ttft_ms'),
   actualTpotMs: milliseconds('actual_tpot_ms'),
-  /** Milliseconds since the epoch; NaN when it is not there. */
+  /** Milliseconds since the epoch; NaN when absent. */
   timestamp: { name: 'timestamp', absent: Number.NaN, read: readTime } as RowField<number>,
 } as const;
 

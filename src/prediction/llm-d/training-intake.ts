@@ -1,6 +1,6 @@
 /**
- * Stores a batch of llm-d's training rows before it answers, then learns from it. What its times measure is decided in
- * `training-row-store.ts`.
+ * Stores a batch of llm-d's training rows before it answers, then learns from it. `training-row-store.ts` decides what its times
+ * measure.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
@@ -35,7 +35,7 @@ export function createTrainingIntake({
     if (observations.length === 0) return;
     const ids = await store.makeIds(observations.length);
     const samples = observations.map((observation, i) => ({ id: ids[i]!, observation }));
-    // Its times are end-to-end times, whatever other rows say.
+    // The name of this target model shows that its times are end-to-end.
     if (isEndToEnd(targetModel)) {
       await addSamples(store, samples);
       await sink.learn(observations);
@@ -53,7 +53,7 @@ async function toObservations(
   nowMs: number,
 ): Promise<Sample['observation'][]> {
   const observations: Sample['observation'][] = [];
-  // All rows move back together, so that the times between their requests stay.
+  // If rows are dated ahead, all move back by the same time, which keeps the times between their requests.
   const aheadMs = rows.reduce((most, { timestamp }) => Math.max(most, measureAhead(timestamp, nowMs)), 0);
   for (const [index, row] of rows.entries()) {
     if (index > 0 && index % ROWS_A_TURN === 0) await yieldToCalls();
@@ -64,11 +64,11 @@ async function toObservations(
 
 interface BatchTime {
   readonly nowMs: number;
-  /** By how much the rows of the batch move back. */
+  /** The rows of the batch move back by this many milliseconds. */
   readonly aheadMs: number;
 }
 
-/** One observation, or none for a row that observed no time. */
+/** Returns one observation; none for a row without an observed time. */
 export function toObservation(
   targetModel: string,
   row: TrainingRow,
@@ -77,12 +77,12 @@ export function toObservation(
   const ttftMs = toObservedMs(row.actualTtftMs);
   const tpotMs = toObservedMs(row.actualTpotMs);
   if (ttftMs === undefined && tpotMs === undefined) return [];
-  // A row that is dated too far ahead counts from its report, as one without a time.
+  // A row that is dated too far ahead is dated at its report, like a row without a time.
   const atMs = row.timestamp >= 0 ? Math.max(0, Math.min(row.timestamp - aheadMs, nowMs)) : nowMs;
   return [{ targetModel, input: toInput(row), atMs, ttftMs, tpotMs }];
 }
 
-/** 0 means "not observed" in this interface. An impossible time counts as not observed too: refusing it would refuse the other rows. */
+/** 0 means "not observed" in this interface. An impossible time counts as not observed too: a refusal would hit the whole batch. */
 function toObservedMs(ms: number): number | undefined {
   return ms >= MIN_OBSERVED_MS && ms <= MAX_MS ? ms : undefined;
 }

@@ -2,9 +2,9 @@
  * Stores training rows as samples, and decides whether their times are TTFT or end-to-end.
  *
  * llm-d's interface calls two different times "actual_ttft_ms": the time to the first token, and, from a client that does not
- * stream, the end-to-end time. No row says which it is; only a client that streams ever sends TPOT rows. So a row without
- * TPOT is held until a TPOT row follows it: then it is a time to the first token. When none has followed many rows for a
- * while, they are end-to-end times, and belong to a target model of their own.
+ * stream, the end-to-end time. A row does not show which it is, but only a client that streams sends TPOT rows. So a row without
+ * TPOT is held until a TPOT row follows: then it is a time to the first token. If none follows many rows for a while, they are
+ * end-to-end times, and belong to a separate target model.
  */
 
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
@@ -24,18 +24,18 @@ import { MAX_MODEL_NAME_BYTES } from '../schema/model-name.ts';
 import { findMistake } from '../schema/observation.ts';
 import { ROWS_A_TURN } from './read-rows.ts';
 
-/** Processes learn by it that the times of a model measure something else than before. */
+/** The topic by which processes learn that the times of a model now measure something else. */
 export const MEASURES_TOPIC = 'llm-d-measures';
 
-/** If none of this many rows, over this time, has a TPOT, their times are end-to-end: of requests that stream, some would have one. */
+/** If none of this many rows, over this time, has a TPOT, their times are end-to-end: some streamed requests would have one. */
 const MIN_HELD_ROWS = 200;
 const HELD_MS = 30_000;
-/** More are not held, however fast they came. */
+/** At most this many rows are held, however fast they come. */
 const MAX_HELD_ROWS = 5000;
 
 export type Measures = 'unknown' | 'first-token' | 'end-to-end';
 
-/** The target model that learns the end-to-end times of another one. */
+/** Returns the name of the target model for the end-to-end times of another one. */
 export function nameEndToEnd(targetModel: string): string {
   return `${targetModel}${END_TO_END}`;
 }
@@ -46,10 +46,10 @@ export function isEndToEnd(targetModel: string): boolean {
 
 const END_TO_END = '/end-to-end';
 
-/** The longest name of a target model here: there is room for what end-to-end times add to it. */
+/** The longest name of a target model here, which leaves room for the suffix of end-to-end times. */
 export const MAX_NAME_BYTES = MAX_MODEL_NAME_BYTES - END_TO_END.length;
 
-// Locks the row of the model: batches of one model are taken one after the other, whichever process has them.
+// Locks the row of the model, so that all processes together take the batches of one model one after the other.
 const lockModelSql = statement<{ measures: Measures; held_rows: number }>(
   'llm-d-model-lock',
   `INSERT INTO llm_d_models (target_model, measures, held_rows, updated_at_ms) VALUES ($1, 'unknown', 0, $2)
@@ -78,10 +78,10 @@ const endToEndModelsSql = statement<{ target_model: string }>(
   `SELECT target_model FROM llm_d_models WHERE measures = 'end-to-end' ORDER BY updated_at_ms DESC LIMIT $1`,
 );
 
-/** The transaction needs this of the rows of a batch. */
+/** What the transaction needs to know about the rows of a batch. */
 export interface BatchTimes {
   readonly rows: number;
-  /** Whether a row has a TPOT. */
+  /** True if a row has a TPOT. */
   readonly hasTpot: boolean;
 }
 
@@ -93,22 +93,22 @@ export interface TrainingBatch extends BatchTimes {
    */
   readonly groups: readonly string[];
   readonly nowMs: number;
-  /** Held rows with smaller ids have waited long. */
+  /** Held rows with smaller ids have waited for `HELD_MS` or longer. */
   readonly oldId: number;
-  /** Tells other processes that the model measures something else. */
+  /** Notifies other processes that the times of the model measure something else. */
   readonly markChanged: BoundStatement;
 }
 
 export interface TakenBatch {
-  /** The samples that can be learned from now, with held rows of earlier batches. */
+  /** The samples that can be learned from now, including held rows of earlier batches. */
   readonly samples: readonly Sample[];
   readonly measures: Measures;
 }
 
 interface StoredBatch {
-  /** Whether the rows of the batch are held. */
+  /** True if the rows of the batch are held. */
   readonly isHeld: boolean;
-  /** Held rows of earlier batches. The rows of this one are not sent back: its caller has them. */
+  /** Held rows of earlier batches. The rows of this batch are not returned, because its caller has them. */
   readonly released: readonly Sample[];
   readonly measures: Measures;
 }
@@ -140,7 +140,7 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
   },
 );
 
-/** Builds the statements of a group after those of the group before it have run. */
+/** Builds the statements of each group only when those of the previous group have run. */
 async function runGroups(
   tx: Transaction,
   groups: Iterable<readonly Sample[]>,
@@ -162,11 +162,11 @@ function listTaken(samples: readonly Sample[], measures: Measures, targetModel: 
 interface KnownMeasures {
   readonly measures: Measures;
   readonly heldRows: number;
-  /** Whether the first of them was held long ago. */
+  /** True if the first of them has been held for `HELD_MS` or longer. */
   readonly hasWaited: boolean;
 }
 
-/** The times that the rows of this batch and the held rows before it measure; or that they are held. */
+/** Decides what the times of this batch and of the held rows before it measure, or that they are held. */
 export function decideMeasures(
   { measures, heldRows, hasWaited }: KnownMeasures,
   { rows, hasTpot }: BatchTimes,
@@ -182,7 +182,7 @@ function toEndToEnd({ id, observation }: Sample, targetModel: string): Sample {
   return { id, observation: { ...observation, targetModel: nameEndToEnd(targetModel) } };
 }
 
-/** JSON has no undefined: an absent time stays absent. */
+/** JSON has no undefined, so an absent time stays absent. */
 function toHeldRow({ id, observation }: Sample) {
   return { id, target_model: observation.targetModel, observation: JSON.stringify(observation) };
 }
@@ -191,7 +191,7 @@ function toSample({ id, observation }: { readonly id: number; readonly observati
   return { id, observation: JSON.parse(observation) as Sample['observation'] };
 }
 
-/** Rows from before a release that refuses them may be there: JSON turned an infinite number into null. They are dropped. */
+/** Drops rows that an earlier release stored and this one refuses, in which JSON turned an infinite number into null. */
 function isUsable({ observation }: Sample): boolean {
   return (
     METRIC_COLUMNS.every((name) => Number.isFinite(observation.input[name])) && findMistake(observation) === undefined
@@ -202,7 +202,7 @@ function byId(left: Sample, right: Sample): number {
   return left.id - right.id;
 }
 
-/** Stores what the client says already are end-to-end times, as the name of the target model does. */
+/** Stores times that the name of the target model declares to be end-to-end. */
 export async function addSamples(store: Store, samples: readonly Sample[]): Promise<void> {
   await store.call(addSamplesProcedure, { groups: await encodeGroups(samples) });
 }
@@ -236,7 +236,7 @@ export function readTimes(samples: readonly Sample[]): BatchTimes {
   return { rows: samples.length, hasTpot: samples.some(({ observation }) => observation.tpotMs !== undefined) };
 }
 
-/** JSON has no undefined: an absent time stays absent. Other calls are answered between two groups. */
+/** JSON has no undefined, so an absent time stays absent. Other calls are answered between two groups. */
 async function encodeGroups(samples: readonly Sample[]): Promise<string[]> {
   const groups: string[] = [];
   for (let start = 0; start < samples.length; start += ROWS_A_TURN) {
@@ -246,7 +246,7 @@ async function encodeGroups(samples: readonly Sample[]): Promise<string[]> {
   return groups;
 }
 
-/** Target models whose clients do not stream: the most recently reported ones. */
+/** Lists target models whose clients do not stream, the most recently reported first. */
 export async function listEndToEndModels(store: Store, limit: number): Promise<string[]> {
   const rows = await store.read(endToEndModelsSql, [limit]);
   return rows.map((row) => row.target_model);

@@ -1,6 +1,6 @@
 /**
- * Decides when a request is forgotten: ten minutes after it is complete, or an hour after the last event of any other. A complete one
- * was dispatched, had a first token and has finished. Until it is forgotten, a repeated event is recognised.
+ * Decides when a request is forgotten: ten minutes after it is complete, or, if it failed or was cancelled, an hour after its last
+ * event. A complete one was dispatched, had a first token and has finished. Until it is forgotten, a repeated event is recognised.
  */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';

@@ -1,6 +1,6 @@
 /**
- * Fits the physics prior to the first observed times, before the first training. A token or a waiting request may cost a tenth
- * of what the prior assumes, and thousands of requests may come before that training.
+ * Fits the prior of the physics again as soon as a few times were observed, until the first training. A token or a waiting
+ * request may cost a tenth of what the prior assumes, and thousands of requests may come before that training.
  */
 import { createTargetPrior, type LatencyModel, type TimeModel } from '../model/model.ts';
 import { evaluatePhysics, fitPhysics } from '../physics/physics.ts';

@@ -1,6 +1,6 @@
 /**
- * Forecasts one request. If the model is replaced before its times are observed, forecasts it again from what was known at its
- * dispatch.
+ * Makes the forecast of a request at its dispatch. If the model is replaced before the times are observed, makes it again from
+ * what was known at that dispatch.
  */
 import { createPredictColumns, MODEL_COLUMNS } from '../schema/columns.ts';
 import type { MetricColumns, PredictionTarget } from '../schema/observation-table.ts';

@@ -1,4 +1,4 @@
-/** Defines the terms of the physics, which only add time as load rises, and their priors. */
+/** Defines the terms of the physics, which only add time as load rises, and their priors: what answers before any observation. */
 
 /** Load as columns; `PredictColumns` is one. */
 export interface LoadColumns {
@@ -130,7 +130,7 @@ export function readTerms(target: PhysicsTarget, load: LoadColumns, count: numbe
   });
 }
 
-/** Returns loads from idle to full, in every combination: the prior counts as observations at these. */
+/** Returns loads from idle to full, in every combination: in a fit, the prior counts like observations at these. */
 export function createTypicalLoad(): LoadColumns {
   const combinations = [100, 1000, 8000].flatMap((tokens) =>
     [0, 0.8].flatMap((prefix) =>

@@ -1,6 +1,6 @@
 /**
- * Compares two versions on the same newest samples, without what servers have shown since. So the difference is that of the
- * versions, and not of the times in which they served.
+ * Compares two versions on the same newest samples, without learning from later reports. So the difference is that of the versions,
+ * and not that of the times in which they were served.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
@@ -24,7 +24,7 @@ import { findLastSampleId } from './publish-model.ts';
 const MAX_ROWS = 2000;
 /** Calls are answered between two parts of the rows. */
 const ROWS_A_TURN = 250;
-/** The newest rows of all are compared if there are fewer rows than this from which neither version has learned. */
+/** With fewer rows from which neither version has learned, all newest rows are compared. */
 const MIN_UNSEEN_ROWS = 100;
 
 export interface ComparedScores {
@@ -38,27 +38,27 @@ export interface TargetComparison {
   readonly rows: number;
   readonly version: ComparedScores;
   readonly other: ComparedScores;
-  /** MAPE of the version less that of the other, in percentage points: below 0 when the version is better. */
+  /** MAPE of the version minus that of the other, in percentage points: below 0 if the version is better. */
   readonly difference: Difference;
 }
 
 export interface Difference {
   readonly mean: number;
-  /** 90 % of a circular block bootstrap of the paired differences lie between them. */
+  /** `low` to `high` is the 90 % interval of a circular block bootstrap of the paired differences. */
   readonly low: number;
   readonly high: number;
-  /** Unclear when 0 is between them. */
+  /** `unclear` if the interval contains 0. */
   readonly verdict: 'better' | 'worse' | 'unclear';
 }
 
 export interface VersionComparison {
   readonly id: string;
   readonly otherId: string;
-  /** The samples that both predicted, and from when to when they were observed. */
+  /** The samples that both predicted, and the times of the oldest and the newest. */
   readonly rows: number;
   readonly fromMs: number | null;
   readonly toMs: number | null;
-  /** How many of them the version may have learned from, and the other. With any, the comparison flatters that version. */
+  /** From how many of them each version may have learned. With any, the comparison flatters that version. */
   readonly learnedByVersion: number;
   readonly learnedByOther: number;
   /** Empty without samples. */
@@ -69,11 +69,11 @@ export interface ComparedVersions {
   readonly name: string;
   readonly version: number;
   readonly other: number;
-  /** Samples that a clock ahead of this time has dated are left out. */
+  /** Samples dated after this time, by a clock that is ahead, are left out. */
   readonly nowMs: number;
 }
 
-/** Throws `not_found` for a version that is not there. */
+/** Throws `not_found` for an unknown version. */
 export async function compareVersions(
   store: Store,
   { name, version, other, nowMs }: ComparedVersions,
@@ -111,7 +111,7 @@ interface NewestSamples {
   readonly ids: readonly number[];
 }
 
-/** The oldest first. */
+/** Reads the newest samples; the oldest of them comes first. */
 async function readNewestSamples(store: Store, name: string, nowMs: number): Promise<NewestSamples> {
   const table = createObservationTable();
   const ids: number[] = [];
@@ -123,7 +123,7 @@ async function readNewestSamples(store: Store, name: string, nowMs: number): Pro
   return { table, ids };
 }
 
-/** Returns the samples that neither version has learned from, if they are enough. */
+/** Returns the samples from which neither version has learned, or all if those are too few. */
 function chooseRows(ids: readonly number[], lastLearned: number): number[] {
   const all = [...ids.keys()];
   const unseen = all.filter((row) => ids[row]! > lastLearned);
@@ -150,7 +150,7 @@ function compareTarget(target: PredictionTarget, one: readonly Answer[], two: re
   const [version, other] = [measureAccuracy(one), measureAccuracy(two)];
   if (version === undefined || other === undefined) return [];
   const sizesByRow = new Map(two.map((answer) => [answer.row, sizeOf(answer)]));
-  // In the order of time: neighbours are drawn together.
+  // The bootstrap draws blocks of neighbours in time.
   const ordered = one.toSorted((a, b) => a.row - b.row);
   const differences = ordered.map((answer) => sizeOf(answer) - sizesByRow.get(answer.row)!);
   const { mean, low, high } = bootstrapMean(differences);

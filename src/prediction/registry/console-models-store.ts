@@ -1,9 +1,9 @@
-/** Reads for the console what was served when and why, and which loads were observed. */
+/** Reads for the console which versions were served, when and why, and which loads were observed. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../../database/store.ts';
 import { MAX_AHEAD_MS } from '../observations/sample-store.ts';
 
-/** More would keep a serving thread from its calls for longer than a few milliseconds. */
+/** A limit, because counting more would block a serving thread for longer than a few milliseconds. */
 const COUNTED_SAMPLES = 10_000;
 const COUNTED_MODELS = 500;
 const MODELS_A_TURN = 4;
@@ -36,7 +36,7 @@ export interface PastPromotion {
   readonly undoneAtMs: number | null;
 }
 
-/** The newest first. */
+/** Lists promotions, the newest first. */
 export async function listPastPromotions(store: Store, name: string): Promise<PastPromotion[]> {
   const rows = await store.read(listPromotionsSql, [name, LISTED_PROMOTIONS]);
   return rows.map(({ version, at_ms, reason, undone_at_ms }) => ({
@@ -47,7 +47,7 @@ export async function listPastPromotions(store: Store, name: string): Promise<Pa
   }));
 }
 
-/** Calls are answered between two reads: each walks through all samples of its models. */
+/** Answers calls between two reads, because each read scans all samples of its models. */
 export async function countSamples(store: Store): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let last = ''; counts.size < COUNTED_MODELS; ) {
@@ -60,7 +60,7 @@ export async function countSamples(store: Store): Promise<Map<string, number>> {
   return counts;
 }
 
-/** How many of the newest samples are of each load class. */
+/** Returns how many of the newest samples are in each load class. */
 export async function countLoadClasses(store: Store, name: string, nowMs: number): Promise<Map<number, number>> {
   const rows = await store.read(countByLoadClassSql, [name, nowMs + MAX_AHEAD_MS, COUNTED_SAMPLES]);
   return new Map(rows.map((row) => [row.load_class, row.count]));
@@ -68,7 +68,7 @@ export async function countLoadClasses(store: Store, name: string, nowMs: number
 
 export interface LastTraining {
   readonly atMs: number;
-  /** `published`; `kept` when the new model was not better, and `untested` when too few new rows test it; or `overtaken`. */
+  /** `published`; `kept`: not better than the served one; `untested`: too few new rows to test it; or `overtaken`. */
   readonly outcome: string;
 }
 

@@ -32,7 +32,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
   return {
     listModels: () => listModels(dependencies),
     readHealth: async () => readModelHealth(dependencies, await listModels(dependencies)),
-    /** Throws `not_found` for a name of which nothing is known. */
+    /** Throws `not_found` for an unknown name. */
     async readModel(name: string) {
       const entry = (await listModels(dependencies)).find((model) => model.name === name);
       if (entry === undefined) throw new Failure('not_found', `Cannot find the model "${name}"`);
@@ -48,7 +48,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
         ...entry,
         versions: versions.map(describeVersion),
         promotions,
-        /** Where a rollback leads: the version that was served before, if it still exists. */
+        /** The target of a rollback: the version that was served before, if it still exists. */
         previous: findPrevious(versions, promotions),
         podTypes,
         servers: listServers(dependencies, name, servers),
@@ -57,7 +57,7 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
     },
     compare: (name: string, version: number, other: number) =>
       compareVersions(store, { name, version, other, nowMs: world.nowMs() }),
-    /** Charts of a model show this, up to 30 days back. */
+    /** The data for the charts of a model, up to 30 days back. */
     charts: {
       readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),
       readServerOverTime: (query: SeriesQuery, server: string) => readServerOverTime(store, query, server),
@@ -71,18 +71,18 @@ export function createConsoleModels(dependencies: ConsoleModelsDependencies) {
       predict: (name: string, texts: Readonly<Record<string, string>>) =>
         predictWhatIf(dependencies.predictor, name, texts),
     },
-    /** Throws `not_found` for a version that is not there. */
+    /** Throws `not_found` for an unknown version. */
     promote: async (name: string, version: number, by: Administrator) => {
       await promoteVersion(dependencies, toActor(by), { name, version });
     },
-    /** Throws `conflict` unless it leads to this version. */
+    /** Throws `conflict` unless the rollback leads to this version. */
     rollBack: async (name: string, expectedVersion: number, by: Administrator) => {
       await rollBackVersion(dependencies, toActor(by), { name, expectedVersion });
     },
   };
 }
 
-/** A person who administers the service, at a page. */
+/** A person who administers the service on its pages. */
 export interface Administrator {
   readonly id: string;
   readonly login: string;
@@ -92,7 +92,7 @@ function toActor({ id, login }: Administrator): Actor {
   return { userId: id, login, isAdmin: true };
 }
 
-/** Finds the version as a rollback does: the last that was promoted before the served one, not undone, and still exists. */
+/** Finds the target of a rollback: the last version promoted before the served one that still exists and was not undone. */
 function findPrevious(
   versions: readonly ModelVersion[],
   promotions: readonly { readonly version: number; readonly undoneAtMs: number | null }[],
@@ -101,7 +101,7 @@ function findPrevious(
   return promotions.find(({ version, undoneAtMs }) => undoneAtMs === null && others.has(version))?.version;
 }
 
-/** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */
+/** Lists the accuracy of each server with the factor that the served model learned for it: 1.2 is 20 % slower than the pool. */
 function listServers({ predictor }: ConsoleModelsDependencies, name: string, answered: readonly ServerAccuracy[]) {
   const factors = predictor.hasModel(name)
     ? readServerFactors(predictor.live(name).model)
@@ -117,7 +117,7 @@ function listServers({ predictor }: ConsoleModelsDependencies, name: string, ans
 
 type ServerFactors = { ttft?: number; tpot?: number };
 
-/** A pod type's own slot says more of its servers than the slot for all. */
+/** The slot of a pod type describes its servers better than the slot for all, so it overwrites that. */
 function readServerFactors({ pooled, slots }: LatencyModel): Map<string, ServerFactors> {
   const byServer = new Map<string, ServerFactors>();
   for (const slot of [pooled, ...slots.values()])

@@ -1,4 +1,4 @@
-/** Turns a model of XGBoost or LightGBM into one target of one of our models. */
+/** Makes a model of XGBoost or LightGBM answer one target of one of our models. */
 import { Failure } from '../../errors.ts';
 import type { ImportedForest } from '../formats/imported-forest.ts';
 import { parseLightgbmText } from '../formats/lightgbm-text.ts';
@@ -14,7 +14,7 @@ import { normalizePodType } from '../schema/pod-type.ts';
 
 export type ModelFileKind = 'trivet' | 'XGBoost' | 'LightGBM';
 
-/** Tells the kind of a model file by its first bytes. Throws `invalid` for any other file. */
+/** Detects the kind of a model file by its first bytes. Throws `invalid` for any other file. */
 export function detectModelFile(file: Uint8Array): ModelFileKind {
   const start = Buffer.from(file.subarray(0, 64)).toString('latin1');
   if (start.startsWith('TRVMODEL')) return 'trivet';
@@ -27,7 +27,7 @@ export function detectModelFile(file: Uint8Array): ModelFileKind {
 export interface ImportOrder {
   readonly kind: Exclude<ModelFileKind, 'trivet'>;
   readonly text: string;
-  /** Maps the file's names of features to ours; those left out are found by their own name. */
+  /** Maps feature names of the file to ours; a feature without an entry is found by its own name. */
   readonly features: ReadonlyMap<string, string>;
   readonly transform: Transform;
   readonly unit: TimeUnit;
@@ -36,7 +36,7 @@ export interface ImportOrder {
 export function importTrees(order: ImportOrder): ImportedTrees {
   const { forest, featureNames } =
     order.kind === 'XGBoost' ? parseXgboostJson(order.text) : parseLightgbmText(order.text);
-  // A Poisson or gamma objective takes the logarithm itself; a second logarithm would be a mistake.
+  // A Poisson or gamma objective applies the logarithm itself, so a second one would be a mistake.
   if (forest.link === 'exp' && order.transform !== 'identity')
     throw refuse(
       `--transform must be identity for an objective that predicts times by itself, got "${order.transform}"`,
@@ -45,7 +45,7 @@ export function importTrees(order: ImportOrder): ImportedTrees {
   return { library: order.kind, forest, sources, transform: order.transform, unit: order.unit };
 }
 
-/** Names of llm-d for features of ours. */
+/** llm-d's names of our features. */
 const KNOWN_AS: ReadonlyMap<string, string> = new Map([
   ['kv_cache_percentage', 'kv_cache_usage'],
   ['effective_input_tokens', 'effective_tokens'],
@@ -75,12 +75,12 @@ function findSource(name: string, given: string | undefined): string | number {
 
 export interface Placement {
   readonly target: PredictionTarget;
-  /** Undefined for all pod types: models of single ones then no longer answer this target. */
+  /** Undefined for all pod types: then models of single pod types no longer answer this target. */
   readonly podType: string | undefined;
   readonly statistic: Statistic;
 }
 
-/** Returns the model `base`, in which these trees answer the target instead of the former model. */
+/** Returns a copy of `base` in which these trees answer the target. */
 export function placeImported(base: LatencyModel, imported: ImportedTrees, placement: Placement): LatencyModel {
   const { target, podType, statistic } = placement;
   const answering: TimeModel = {

@@ -6,7 +6,7 @@ const findEffectsSql = statement<{ made_at_ms: number; content: string }>(
   'input-effects-find',
   'SELECT made_at_ms, content FROM input_effects WHERE target_model = $1 AND version = $2 AND made_at_ms BETWEEN $3 AND $4',
 );
-// When two processes computed at the same time, the result from later samples stays.
+// If two processes compute at the same time, the last to write replaces the other result.
 const keepEffectsSql = statement(
   'input-effects-keep',
   `INSERT INTO input_effects (target_model, version, made_at_ms, content) VALUES ($1, $2, $3, $4)
@@ -24,7 +24,7 @@ export interface KeptEffects extends InputEffects {
   readonly madeAtMs: number;
 }
 
-/** Undefined unless they were computed between the two times: a time in the future comes from a wrong clock. */
+/** Returns undefined unless they were computed between the two times; a time in the future comes from a wrong clock. */
 export async function findInputEffects(
   store: Store,
   { targetModel, version }: EffectsOf,

@@ -2,9 +2,9 @@
  * Measures which inputs matter (permutation importance) and how each changes the prediction. Two questions:
  *
  * - Which inputs matter? Permutation importance (Breiman 2001): how much the mean error grows when the values of one input are
- *   shuffled among the rows. Not the gain of the trees: physics has no gain, and one input is in several features.
- * - What is the price of a load? Partial dependence (Friedman 2001): the median prediction when every row has this value of one
- *   input. That breaks the correlation with other inputs, so only values that samples have are used.
+ *   shuffled among the rows. The gain of the trees is no measure, because physics has no gain and one input is in several features.
+ * - What does a load cost? Partial dependence (Friedman 2001): the median prediction when every row has this value of one input.
+ *   That breaks the correlation with other inputs, so only values that samples have are used.
  *
  * The shuffles have a fixed seed, so that every process computes the same from the same samples.
  */
@@ -29,24 +29,24 @@ export interface TargetEffects {
   readonly target: PredictionTarget;
   /** Mean error of the version on the samples, in percent. */
   readonly mape: number;
-  /** The input that matters most first. */
+  /** Sorted, the most important input first. */
   readonly importance: readonly { readonly field: string; readonly mapeAdded: number }[];
   readonly prices: readonly Price[];
 }
 
-/** The median prediction when all samples have these values of one input. */
+/** The median prediction for each value of one input, set in all samples. */
 export interface Price {
   readonly field: string;
   readonly points: readonly { readonly value: number; readonly ms: number }[];
 }
 
-/** Loads, by which a router can choose a server, and the length of the prompt, which is the same for all. */
+/** Loads, by which a router can choose a server, and the length of the prompt, which is the same for all servers. */
 const PRICED: readonly MetricColumn[] = ['numRequestRunning', 'numRequestWaiting', 'kvCacheUsage', 'inputTokenLength'];
 const LEVELS = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98];
-/** Rows that are predicted before other work of the process gets a turn: less than a millisecond. */
+/** How many rows are predicted in one turn of the event loop: less than a millisecond. */
 const ROWS_OF_A_TURN = 32;
 
-/** Other work of the process gets turns in between. `table` has samples, each with at least one time. */
+/** Works in many turns of the event loop. `table` has samples, each with at least one time. */
 export async function measureInputEffects(model: LatencyModel, table: ObservationTable): Promise<InputEffects> {
   const answerer = createRowAnswerer(model, ROWS_OF_A_TURN);
   const before = await answer(answerer, table);
@@ -65,7 +65,7 @@ export async function measureInputEffects(model: LatencyModel, table: Observatio
 
 interface Answered {
   readonly mape: Readonly<Record<PredictionTarget, number | undefined>>;
-  /** The median of the predictions. */
+  /** The median prediction, in milliseconds. */
   readonly ms: Readonly<Record<PredictionTarget, number>>;
 }
 
@@ -112,7 +112,7 @@ async function priceColumn(
   return points;
 }
 
-/** Quantiles of the samples. */
+/** Lists values of an input: quantiles of the samples. */
 function listValues(table: ObservationTable, column: MetricColumn): number[] {
   const sorted = table[column].slice(0, table.count).sort();
   return [...new Set(LEVELS.map((level) => sorted[Math.floor(level * (sorted.length - 1))]!))];
@@ -150,7 +150,7 @@ function isConstant(table: ObservationTable, column: MetricColumn): boolean {
   return values.every((value) => value === values[0]);
 }
 
-/** A Fisher–Yates shuffle with the generator mulberry32, the same in every process. */
+/** Shuffles by Fisher and Yates with the generator mulberry32, the same in every process. */
 function dealAround(table: ObservationTable, column: MetricColumn): Float64Array {
   const values = table[column].slice(0, table.count);
   let state = 1;

@@ -1,4 +1,4 @@
-/** Lists the models that have a version, samples or answers. */
+/** Lists the models that have a version, samples or live errors. */
 import type { Store } from '../../database/store.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { World } from '../../world.ts';
@@ -35,14 +35,14 @@ export async function listModels({ store, world, predictor }: ConsoleModelsDepen
       name,
       versionCount: own.length,
       servedVersion: promoted?.version,
-      /** This process answers with this version; it follows a promotion within a second. */
+      /** The version with which this process answers; a promotion takes effect within a second. */
       servedId: servedHere.get(name),
       learned: promoted === undefined ? [] : describeVersion(promoted).learned,
       trainedRows: promoted === undefined ? undefined : countTrainedRows(promoted),
-      /** The samples that were reported to the service and are kept. */
+      /** The number of stored samples. */
       samples: samples.get(name) ?? 0,
       lastTraining: trainings.get(name),
-      /** The live errors of the served version, of the prior without one. */
+      /** The live errors of the served version, or of the prior if none is served. */
       live: answered.find((own) => own.targetModel === name && own.version === (promoted?.version ?? 0))?.targets,
     };
   });
@@ -59,7 +59,7 @@ export function describeVersion({ lineage, ...version }: ModelVersion) {
   return { ...version, id: formatModelId(version.name, version.version), source, parameters, learned };
 }
 
-/** The rows of files or of samples that a version was made from; undefined for an imported one. */
+/** Returns how many rows of files or samples a version was trained on; undefined for an imported version. */
 function countTrainedRows(version: ModelVersion): number | undefined {
   const { rows, observed } = describeVersion(version).source;
   const count = rows ?? observed;

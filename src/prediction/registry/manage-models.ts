@@ -18,7 +18,7 @@ export interface NamedVersion {
   readonly version: number;
 }
 
-/** Serves the version from now on; false when it was served already. Throws `not_found` for a version that is not there. */
+/** Serves the version from now on; returns false if it was served already. Throws `not_found` for an unknown version. */
 export async function promoteVersion(
   { store, world, auditChange }: ManageModelsDependencies,
   actor: Actor,
@@ -37,11 +37,11 @@ export async function promoteVersion(
 
 export interface RollbackOrder {
   readonly name: string;
-  /** Throws `conflict` when it would lead to another version. */
+  /** If given, a rollback to another version throws `conflict`. */
   readonly expectedVersion?: number | undefined;
 }
 
-/** Returns the version that is served again, and the one that was served until then. */
+/** Returns the version that is now served again, and the one that was served before. */
 export async function rollBackVersion(
   { store, world, auditChange }: ManageModelsDependencies,
   actor: Actor,
@@ -56,11 +56,11 @@ export interface Import {
   readonly name: string;
   readonly packed: PackedModel;
   readonly source: Readonly<Record<string, unknown>>;
-  /** An expected version: throws `conflict` when another one is served by now. */
+  /** With an expected version, throws `conflict` if another one is served now. */
   readonly promotion: Publication['promotion'];
 }
 
-/** Returns the id that the version has from now on. */
+/** Returns the id of the new version. */
 export async function publishImport(
   { store, world, auditChange }: ManageModelsDependencies,
   actor: Actor,

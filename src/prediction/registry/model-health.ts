@@ -1,6 +1,5 @@
 /**
- * Reads how accurate the served models are, for the overview: errors, drift, slower servers. The live errors stand beside those
- * of training.
+ * Reads how accurate the served models are, for the overview: live errors, held-out errors of training, drift, slower servers.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
@@ -15,10 +14,10 @@ import { listPromotedModels } from './model-store.ts';
 const DAY_MS = 24 * 3_600_000;
 const LISTED_MODELS = 20;
 const LISTED_SHIFTS = 10;
-/** The share of times that should be below their p90. */
+/** The percentage of times that should be below their p90. */
 const NOMINAL_COVERAGE = 90;
 
-/** The models that are served or were reported most come first. Live errors are of the served version only, since the held-out errors beside them are. */
+/** Models that are served or were reported most come first. Live errors are of the served version only, like the held-out errors. */
 export async function readModelHealth(
   { store, world, predictor }: ConsoleModelsDependencies,
   entries: readonly ModelEntry[],
@@ -65,7 +64,7 @@ function describeEntry({ name, servedVersion, versionCount, samples, learned, li
   return { name, servedVersion, versionCount, samples, targets };
 }
 
-/** Null without any report. */
+/** Errors are null without reports. */
 function describeLive(scores: LiveScores | undefined) {
   return { rows: scores?.rows ?? 0, liveMape: scores?.mape ?? null, liveCoverage: scores?.p90Coverage ?? null };
 }

@@ -13,7 +13,7 @@ import { formatModelId } from '../schema/model-name.ts';
 import { listPromotedModels, MODELS_TOPIC, type PromotedModel, readModelFile } from './model-store.ts';
 
 export interface ModelLoader extends Worker {
-  /** Loads what is promoted now. Never rejects: a model that cannot be read leaves the one before in service. */
+  /** Loads the promoted versions. Never rejects: if a model cannot be read, the version before it stays in service. */
   load(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export interface ModelLoaderOptions {
   readonly metrics: Metrics;
 }
 
-/** How often a version is tried again that could not be loaded for a passing reason, as when the database was away. */
+/** The interval of retries for a version that could not be loaded for a temporary reason, such as an unavailable database. */
 const RETRY_MS = 2000;
 
 export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
@@ -36,7 +36,7 @@ export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
   let isBehind = true;
   let running: Promise<void> | undefined;
 
-  /** One load at a time; a change that comes meanwhile is loaded by one more round. */
+  /** Loads once at a time; a change meanwhile causes one more round. */
   async function loadUntilClean(): Promise<void> {
     do {
       isDirty = false;
@@ -60,7 +60,7 @@ export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
     load,
     start() {
       stopWatching ??= store.watch(MODELS_TOPIC, () => void load());
-      // What was promoted before the watch began.
+      // Versions may have been promoted before the watch began.
       isBehind = true;
       worker.start();
     },
@@ -73,8 +73,8 @@ export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
 }
 
 /**
- * Returns what makes the predictor serve the promoted models, loading only those that changed since the last time. It resolves to
- * false when another try may load more. A file that is no model waits for the next change.
+ * Returns a function that makes the predictor serve the promoted models, and loads only those that changed since its last call. It
+ * resolves to false if a retry may load more. A file that is not a model is tried again only after the next change.
  */
 function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptions): () => Promise<boolean> {
   const loaded = new Map<string, PromotedModel>();
@@ -128,10 +128,10 @@ function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptio
   };
 }
 
-/** No model has this name. */
+/** A key for failures of all models: no model has this name. */
 const ALL_MODELS = '';
 
-/** Logs a failure of a model again only when its text has changed or a load succeeded meanwhile: retries are many. */
+/** Because of many retries, logs a failure of a model again only if its text changed or a load succeeded meanwhile. */
 function createFailureLog(log: Log) {
   const reported = new Map<string, string>();
   return {
@@ -144,7 +144,7 @@ function createFailureLog(log: Log) {
   };
 }
 
-/** Callers name the models that are learned: the last promotions are shown. */
+/** A limit, because callers name the models that are learned: the last promotions are shown. */
 const MAX_SERIES = 256;
 
 export function createPromotedAtGauge(

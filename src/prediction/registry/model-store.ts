@@ -1,8 +1,8 @@
-/** Stores model versions as rows that never change (the file is a column), and which of them is served (promotion, rollback). */
+/** Stores model versions as immutable rows (the file is a column), and which of them is served (promotion, rollback). */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
-/** Tells every process that another version is served, or that one is gone. */
+/** The topic by which every process learns that another version is served, or that a version was deleted. */
 export const MODELS_TOPIC = 'models';
 
 export interface NewModelVersion {
@@ -12,7 +12,7 @@ export interface NewModelVersion {
   readonly parentVersion: number | undefined;
   readonly createdAtMs: number;
   readonly checksum: string;
-  /** JSON: where its rows came from, how it was learned, how good it was. */
+  /** JSON: the origin of its rows, how it was learned, and its errors. */
   readonly lineage: string;
   readonly file: Uint8Array;
 }
@@ -40,7 +40,7 @@ interface VersionRow {
   readonly is_promoted: number;
 }
 
-// Numbers are given out once: a training that fails leaves a gap, never a second file under one number.
+// Each number is given out once. A failed training leaves a gap; a number never gets a second file.
 const takeNumberSql = statement<{ last_version: number }>(
   'model-take-number',
   `INSERT INTO models (name, last_version) VALUES ($1, 1)
@@ -84,8 +84,8 @@ const insertPromotionSql = statement(
   `INSERT INTO model_promotions (name, number, version, at_ms, reason)
    SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4 FROM model_promotions WHERE name = $1`,
 );
-// Only promotions whose version still exists can be gone back to. Of a version between two promotions of the served one, $2, none
-// may be left.
+// A rollback needs a promotion whose version still exists. All versions between two promotions of the served one, $2, may be
+// deleted.
 const previousPromotionSql = statement<{ number: number; version: number }>(
   'model-previous-promotion',
   `SELECT p.number, p.version FROM model_promotions p
@@ -96,7 +96,7 @@ const undoPromotionsSql = statement(
   'model-undo-promotions',
   'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number > $2 AND undone_at_ms IS NULL',
 );
-// A version that is served, or was served last before it, stays whatever its age: a rollback must find it.
+// The versions of the last five promotions stay whatever their age: a rollback must find them.
 const pruneVersionsSql = statement<{ version: number }>(
   'model-prune-versions',
   `DELETE FROM model_versions WHERE name = $1
@@ -111,7 +111,7 @@ export async function takeVersionNumber(store: Store, name: string): Promise<num
   return row!.last_version;
 }
 
-/** `statements` commit with it. */
+/** Stores a version; `statements` run in the same transaction. */
 export async function saveModelVersion(
   store: Store,
   version: NewModelVersion,
@@ -134,7 +134,7 @@ function insertVersionStatement(version: NewModelVersion): BoundStatement {
   return { statement: insertVersionSql, parameters };
 }
 
-/** The versions of one model, or of all models without `name`; newest first. */
+/** Lists the versions of one model, or of all models without `name`, the newest first. */
 export async function listModelVersions(store: Store, name = ''): Promise<ModelVersion[]> {
   const rows = await store.read(listVersionsSql, [name]);
   return rows.map((row) => ({
@@ -165,7 +165,7 @@ interface Promotion {
   readonly version: number;
   readonly nowMs: number;
   readonly reason: string;
-  /** Recorded when something changes. */
+  /** Runs only if the promotion changes something. */
   readonly audit?: BoundStatement | undefined;
   readonly markChanged: ReturnType<Store['markChanged']>;
 }
@@ -193,11 +193,11 @@ interface Succession extends Promotion {
   readonly succeeds: ExpectedServed;
 }
 
-/** The version that a new one was made to follow: another one that is served by now stays. */
+/** The version that a new one is to replace. If another one is served now, that stays served. */
 export interface ExpectedServed {
-  /** Undefined when none was served. */
+  /** Undefined if no version was served. */
   readonly version: number | undefined;
-  /** The new version is kept without being served, or refused with `conflict`, so that nothing is stored. */
+  /** `keep` stores the new version without serving it; `refuse` throws `conflict` and stores nothing. */
   readonly otherwise: 'keep' | 'refuse';
 }
 
@@ -217,14 +217,14 @@ export const saveSuccessorProcedure: Procedure<Succession, boolean> = procedure(
 );
 
 interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
-  /** The version that the caller was shown as the target. */
+  /** The target of the rollback that was shown to the caller. */
   readonly expectedVersion?: number | undefined;
 }
 
 export interface RolledBack {
-  /** Served again. */
+  /** The version that is served again. */
   readonly version: number;
-  /** Served until then. */
+  /** The version that was served until then. */
   readonly from: number;
 }
 
@@ -248,7 +248,7 @@ export const rollbackProcedure: Procedure<Rollback, RolledBack> = procedure(
   },
 );
 
-/** Serves this version from now on, in every process; false when it was served already. */
+/** Serves this version from now on, in every process; returns false if it was served already. */
 export async function promoteModel(store: Store, promotion: Omit<Promotion, 'markChanged'>): Promise<boolean> {
   return await store.call(promoteProcedure, {
     ...promotion,
@@ -257,8 +257,8 @@ export async function promoteModel(store: Store, promotion: Omit<Promotion, 'mar
 }
 
 /**
- * Saves a version, and serves it unless another one than the expected is served by now; returns whether it is served. Throws
- * `conflict`, and saves nothing, when it is to be refused then.
+ * Saves a version, and serves it unless another than the expected version is served now; returns true if it is served. With
+ * `refuse`, throws `conflict` in that case and saves nothing.
  */
 export async function saveSuccessor(
   store: Store,
@@ -271,8 +271,8 @@ export async function saveSuccessor(
 }
 
 /**
- * Serves again what was served before the present version; returns which these are. Throws `conflict` when it would lead to
- * another version than the expected one.
+ * Serves the version again that was served before the present one; returns both. Throws `conflict` if it would lead to another
+ * than the expected version.
  */
 export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'markChanged'>): Promise<RolledBack> {
   return await store.call(rollbackProcedure, {
@@ -286,14 +286,14 @@ interface Pruning {
   readonly keep: number;
 }
 
-/** Serializable, as promotions are: otherwise one of both could promote a version that the other removes. */
+/** Serializable, like promotions: otherwise a promotion could serve a version that a concurrent pruning removes. */
 export const pruneProcedure: Procedure<Pruning, number[]> = procedure(
   import.meta.url,
   'pruneProcedure',
   async (tx, { name, keep }) => (await tx.run(pruneVersionsSql, [name, keep])).map(({ version }) => version),
 );
 
-/** Removes versions older than the newest `keep`, except the served one and those that a rollback may serve again. */
+/** Removes all but the newest `keep` versions, the served one, and those that a rollback may serve again. */
 export async function pruneModelVersions(store: Store, name: string, keep: number): Promise<number[]> {
   return await store.call(pruneProcedure, { name, keep });
 }

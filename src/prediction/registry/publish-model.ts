@@ -21,7 +21,7 @@ import {
   takeVersionNumber,
 } from './model-store.ts';
 
-/** A model in the form that the store keeps. Another process makes it, so that publishing costs the serving thread little. */
+/** A model encoded for the store. Another process encodes it, so that publishing takes the serving thread little time. */
 export interface PackedModel {
   readonly file: Uint8Array;
   readonly learned: readonly TargetSummary[];
@@ -37,19 +37,19 @@ export interface Publication {
   readonly packed: PackedModel;
   /** The origin of its rows, kept with the model. */
   readonly source: Readonly<Record<string, unknown>>;
-  /** An expected version: promotes it only while that version is served. */
+  /** With an expected version, promotes the model only if that version is still served. */
   readonly promotion: 'promote' | 'keep' | ExpectedServed;
   readonly reason: string;
   readonly nowMs: number;
-  /** Records it in the audit log under the id that it gets. */
+  /** Returns statements for the same transaction, such as the audit record with the new id. */
   readonly listStatements?: ((id: string) => readonly BoundStatement[]) | undefined;
 }
 
-/** How many versions a name keeps, beside those that a rollback needs. */
+/** How many versions of a name are kept, in addition to those that a rollback needs. */
 const KEPT_VERSIONS = 20;
 
 export interface Published {
-  /** The model has this id from now on. */
+  /** The id of the new version. */
   readonly id: string;
   readonly isPromoted: boolean;
 }
@@ -93,7 +93,7 @@ async function save(store: Store, saved: NewModelVersion, options: SaveOptions):
   return promotion === 'promote';
 }
 
-/** The sample that was added last when the version was trained; 0 for a version that was not trained on samples. */
+/** Returns the id of the newest sample at the training of a version; 0 for a version that was not trained on samples. */
 export function findLastSampleId({ lineage }: Pick<ModelVersion, 'lineage'>): number {
   const { source } = JSON.parse(lineage) as { readonly source?: { readonly lastSampleId?: number } };
   return source?.lastSampleId ?? 0;

@@ -8,9 +8,9 @@ import { measureInputEffects } from './input-effects.ts';
 import { findInputEffects, type KeptEffects, keepInputEffects } from './input-effects-store.ts';
 import { listModelVersions, readModelFile } from './model-store.ts';
 
-/** The most samples: about a second of processor time, in parts. */
+/** At most this many samples are used: about a second of processor time, in parts. */
 const MAX_ROWS = 300;
-/** Importances vary by chance with fewer samples. */
+/** With fewer samples, importances are chance. */
 const MIN_ROWS = 50;
 const LIFETIME_MS = 3_600_000;
 
@@ -19,10 +19,10 @@ export interface EffectsDependencies {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-/** Undefined without a version that is served, or with too few samples. */
+/** Resolves with undefined without a served version, or with too few samples. */
 export type ReadInputEffects = (targetModel: string) => Promise<KeptEffects | undefined>;
 
-/** Callers at the same time share one answer, from its first read on: reads of a database end in any order. */
+/** Concurrent callers share one computation from its first read on, because reads of a database can finish in any order. */
 export function createEffectsReader(dependencies: EffectsDependencies): ReadInputEffects {
   const underWay = new Map<string, Promise<KeptEffects | undefined>>();
   return async (targetModel) => {

@@ -1,4 +1,4 @@
-/** Predicts for a request and a load that a person typed, and explains it. */
+/** Predicts for a request and a load that a person typed, and explains the prediction. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
 import type { PredictionExplanation } from '../model/explain.ts';
@@ -11,18 +11,18 @@ import { fillMetrics, INPUT_FIELDS, isUsableNumber, MAX_COUNT, type Metric } fro
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { PREDICTION_TARGETS, type PredictionTarget } from '../schema/observation-table.ts';
 
-/** Fields of a `PredictInput` that move a prediction. */
+/** The fields of a `PredictInput` that affect a prediction. */
 export const WHAT_IF_FIELDS = INPUT_FIELDS.filter((field) => field.of !== 'call');
 
 const SHOWN_STATISTICS: readonly AnswerStatistic[] = ['mean', 'p10', 'p50', 'p90', 'p95', 'p99'];
 
 export interface WhatIfTarget {
   readonly target: PredictionTarget;
-  /** Callers of Predict get this. */
+  /** The answer of Predict. */
   readonly answerMs: number;
   readonly statistics: readonly { readonly name: AnswerStatistic; readonly ms: number }[];
   readonly explanation: PredictionExplanation;
-  /** The result of the explanation. The answer of Predict differs from it by later reports and by the statistic. */
+  /** The time that the explained parts give. The answer of Predict differs from it by later reports and by the statistic. */
   readonly explainedMs: number;
 }
 
@@ -32,7 +32,7 @@ export interface WhatIfAnswer {
   readonly targets: readonly WhatIfTarget[];
 }
 
-/** Texts by the names of fields; an empty number is 0. Throws `invalid` with the field that cannot be used. */
+/** `texts` are by field name; an empty number is 0. Throws `invalid` with the unusable field. */
 export function predictWhatIf(
   predictor: SwappablePredictor,
   name: string,

@@ -1,4 +1,4 @@
-/** Defines one Predict call as columns of numbers, which decoders fill and features read. */
+/** Defines one Predict call as columns of numbers, which decoders fill and features are computed from. */
 import {
   type CamelCase,
   fillMetrics,
@@ -9,8 +9,8 @@ import {
 } from './input-fields.ts';
 
 /**
- * One Predict call as columns: what the decoders of gRPC and JSON fill, what the feature computation reads. The arrays are reused
- * from call to call; only the first `count` entries are valid, and only until the handler returns.
+ * One Predict call as columns. The decoders of gRPC and JSON fill them, and the feature computation reads them. The arrays are
+ * reused from call to call: only the first `count` entries are valid, and only until the handler returns.
  */
 export interface PredictColumns extends Record<MetricColumn, Float64Array> {
   count: number;
@@ -22,7 +22,7 @@ export interface PredictColumns extends Record<MetricColumn, Float64Array> {
   podTypes: string[];
   /** The columns of `METRIC_COLUMNS`, in that order. */
   metrics: readonly Float64Array[];
-  /** The history of the server as it was known when the request was sent; NaN when it was not. See `HISTORY_COLUMNS`. */
+  /** The history of the server as known when the request was sent; NaN if not known. See `HISTORY_COLUMNS`. */
   sinceFirstTokenMs: Float64Array;
   firstTokenGapMs: Float64Array;
   waitingTokens: Float64Array;
@@ -30,7 +30,7 @@ export interface PredictColumns extends Record<MetricColumn, Float64Array> {
   expectedWaitMs: Float64Array;
   sinceDispatchMs: Float64Array;
   sinceEarlierDispatchMs: Float64Array;
-  /** The UTF-8 of `server_ip` is `source[serverIpStart[i] … + serverIpLength[i])`; never made into a string on the hot path. */
+  /** The UTF-8 of `server_ip` is `source[serverIpStart[i] … + serverIpLength[i])`; it is never decoded to a string on the hot path. */
   source: Uint8Array;
   serverIpStart: Int32Array;
   serverIpLength: Int32Array;
@@ -39,7 +39,7 @@ export interface PredictColumns extends Record<MetricColumn, Float64Array> {
 /** The numbers of an input, in the order of their field numbers. */
 export const METRIC_COLUMNS: readonly MetricColumn[] = METRICS.map(({ column }) => column);
 
-/** Inputs computed from the reports of a server, as tables and model files spell them; callers do not send them. */
+/** Inputs that are computed from the reports of a server, under their names in tables and model files. Callers do not send them. */
 export const HISTORY_FIELDS = [
   'since_first_token_ms',
   'first_token_gap_ms',
@@ -52,13 +52,13 @@ export const HISTORY_FIELDS = [
 
 type HistoryColumn = CamelCase<(typeof HISTORY_FIELDS)[number]>;
 
-/** `HISTORY_FIELDS` as code spells them. NaN is missing. */
+/** `HISTORY_FIELDS` under their names in code. NaN means missing. */
 export const HISTORY_COLUMNS = HISTORY_FIELDS.map((name) => toCamelCase(name) as HistoryColumn);
 
 /** All numeric columns that a model computes its features from. */
 export const MODEL_COLUMNS = [...METRIC_COLUMNS, ...HISTORY_COLUMNS] as const;
 
-/** `METRIC_COLUMNS` as the proto file spells them. */
+/** `METRIC_COLUMNS` under their names in the proto file. */
 export const METRIC_FIELDS: readonly MetricName[] = METRICS.map(({ name }) => name);
 
 /** Predicted times in milliseconds, by row. Entries after the last row mean nothing. */
@@ -67,20 +67,20 @@ export interface PredictedColumns {
   tpotMs: Float64Array;
 }
 
-/** Answers a whole call, synchronously. The caller has left out rows with impossible numbers. */
+/** Answers a whole call synchronously. The caller must leave out rows with impossible numbers before. */
 export interface Predictor {
   /** Fills the first `columns.count` entries of `predicted`; returns the version of the model that answered. */
   predict(targetModel: string, columns: PredictColumns, predicted: PredictedColumns): string;
   hasModel(targetModel: string): boolean;
 }
 
-/** The mean of the times to expect, or one of their quantiles. */
+/** The mean of the predicted distribution, or one of its quantiles. */
 export type AnswerStatistic = 'mean' | 'p10' | 'p50' | 'p90' | 'p95' | 'p99';
 
 /** Answers batches of any size with the statistics that the caller chooses. */
 export interface BatchPredictor {
   /**
-   * It is synchronous and its time grows with the rows, so a server splits a large batch and lets other calls run between the
+   * Runs synchronously, in time proportional to the rows, so a server splits a large batch and lets other calls run between the
    * parts. `columns` may have more rows than a Predict call may.
    */
   predictBatch(targetModel: string, columns: PredictColumns, statistics: readonly AnswerStatistic[]): BatchPrediction;
@@ -116,7 +116,7 @@ export function createPredictColumns(capacity: number): PredictColumns {
   };
 }
 
-/** The rows from `start` up to `end`, without copying them: the result shares its arrays with `columns`. */
+/** Returns the rows from `start` on and before `end` without a copy: the result shares its arrays with `columns`. */
 export function viewColumns(columns: PredictColumns, start: number, end: number): PredictColumns {
   const view = { ...columns, count: end - start, capacity: end - start };
   view.inputId = columns.inputId.subarray(start, end);

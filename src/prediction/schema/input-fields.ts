@@ -1,17 +1,17 @@
 /**
- * Lists the input fields with name, range and unit; a new one is added here, and decoders, SQL and API loop over it. So do drafts
- * of reports, the OpenAPI document and the reference. A new number also needs a line in the proto file, and a migration that adds
- * its column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not sent is 0, as in proto3; where
- * waiting, running, KV cache use and tokens in flight are all 0, they are filled in from the last scrape of the server
+ * Lists the input fields with name, range and unit. A new field is added here: decoders, SQL, API, drafts of reports, the OpenAPI
+ * document and the reference loop over this list. A new number also needs a line in the proto file, and a migration that adds its
+ * column to `samples`; docs/decisions/0012-input-fields.md has all steps. A number that is not sent is 0, as in proto3. If waiting,
+ * running, KV cache use and tokens in flight are all 0, they are filled from the last scrape of the server
  * (`scraper/scraped-loads.ts`).
  */
 interface FieldDescription {
-  /** The name as the proto file, tables and files spell it; code and JSON spell it in camel case. */
+  /** The name in the proto file, in tables and in files; code and JSON have it in camel case. */
   readonly name: string;
   /** The field number in PredictInput. */
   readonly number: number;
   readonly kind: 'int32' | 'double' | 'string';
-  /** Numbers of a request and of a load are metrics: models learn from them. */
+  /** Numbers of `request` and `load` are metrics: models learn from them. */
   readonly of: 'call' | 'server' | 'request' | 'load';
   readonly meaning: string;
   /** `share` is expected between 0 and 1; larger values are accepted as they are. */
@@ -148,7 +148,7 @@ export function toCamelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** One value for each metric, by its column. */
+/** Returns one value for each metric, by its column. */
 export function fillMetrics<T>(read: (metric: Metric) => T): Record<MetricColumn, T> {
   return Object.fromEntries(METRICS.map((metric) => [metric.column, read(metric)])) as Record<MetricColumn, T>;
 }
@@ -156,7 +156,7 @@ export function fillMetrics<T>(read: (metric: Metric) => T): Record<MetricColumn
 /** The largest int32, the type in proto/. */
 export const MAX_COUNT = 2_147_483_647;
 
-/** False for negative numbers, infinities and NaN. A Predict call leaves out an input with one; a report with one is refused. */
+/** Returns false for negative numbers, infinities and NaN. Predict omits an input with one; a report with one is refused. */
 export function isUsableNumber(value: number): boolean {
   return value >= 0 && value <= Number.MAX_VALUE;
 }
@@ -167,7 +167,7 @@ export interface BrokenBound {
   readonly bound: 'not negative and finite' | 'maximum';
 }
 
-/** The first metric that breaks a bound of its field. Fields of kind int32 accept fractions too: averages. */
+/** Returns the first metric outside the bounds of its field. Fields of kind int32 accept fractions too, such as averages. */
 export function findBrokenBound(input: Readonly<Record<MetricColumn, number>>): BrokenBound | undefined {
   for (const { name, column, kind } of METRICS) {
     const value = input[column];

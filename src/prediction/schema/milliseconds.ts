@@ -1,10 +1,10 @@
 /** Decides which observed times are usable, and bounds predictions. */
 const MIN_MS = 0.01;
 
-/** A day: the largest prediction (for inputs that overflow), and the largest observed time that is accepted. */
+/** One day: the largest prediction (for inputs that overflow), and the largest observed time that is accepted. */
 export const MAX_MS = 86_400_000;
 
-/** A microsecond: no first token and no token takes less. */
+/** One microsecond: neither a first token nor a further token takes less. */
 export const MIN_OBSERVED_MS = 0.001;
 
 /** Returns why an observed time is refused; undefined if it is usable. */
@@ -16,9 +16,9 @@ export function findTimeFault(milliseconds: number): string | undefined {
 /** Returns a finite time above 0, even if the computation overflowed. */
 export function clampMs(milliseconds: number): number {
   if (milliseconds >= MIN_MS && milliseconds <= MAX_MS) return milliseconds;
-  // NaN comes from 0 × infinity, so from an input that overflowed.
+  // NaN comes from 0 × infinity, that is, from an input that overflowed.
   return milliseconds < MIN_MS ? MIN_MS : MAX_MS;
 }
 
-/** A smaller time is not one since the epoch, but since a start of its own, as that of a run. */
+/** A smaller time does not count from the epoch but from another start, such as that of a run. */
 export const FIRST_EPOCH_MS = 1e11;

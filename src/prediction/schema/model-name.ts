@@ -1,20 +1,20 @@
 /** Checks names of models, and formats the id of a version (`qwen3-32b@17`). */
 import { Failure } from '../../errors.ts';
 
-/** `qwen3-32b@17`: the id of the version that predicted, as it is in an answer. */
+/** Returns the id of a version as answers have it, such as `qwen3-32b@17`. */
 export function formatModelId(name: string, version: number): string {
   return `${name}@${version}`;
 }
 
-/** The version in the id of a model with this name; 0 for another id, as the prior has. */
+/** Returns the version in the id of a model with this name; 0 for another id, such as that of the prior. */
 export function readModelVersion(id: string, name: string): number {
   return id.startsWith(name) && id[name.length] === '@' ? Number(id.slice(name.length + 1)) : 0;
 }
 
-/** The longest name in bytes, that of reports too. */
+/** The longest name in bytes, also in reports. */
 export const MAX_MODEL_NAME_BYTES = 256;
 const MAX_VERSION_DIGITS = 15;
-/** The longest id of a version. */
+/** The longest id of a version in bytes. */
 export const MAX_MODEL_ID_BYTES = MAX_MODEL_NAME_BYTES + 1 + MAX_VERSION_DIGITS;
 
 const MODEL_ID = new RegExp(`^(.+)@([1-9]\\d{0,${MAX_VERSION_DIGITS - 1}})$`, 's');
@@ -25,13 +25,13 @@ export interface ParsedModelId {
   readonly version: number | undefined;
 }
 
-/** Reads a name, or name@version. The name may have an `@` itself, as `text-bison@001`: the last one with a number behind it counts. */
+/** Parses a name, or name@version. The name may contain an `@`, as in `text-bison@001`: only a version after the last one counts. */
 export function parseModelId(id: string): ParsedModelId {
   const [, name = id, version] = MODEL_ID.exec(id) ?? [];
   return { name, version: version === undefined ? undefined : Number(version) };
 }
 
-/** Throws unless this may name a target model. With invisible characters two names look alike. */
+/** Throws unless this is a valid name of a target model. Invisible characters are refused, since two names could look alike. */
 export function checkModelName(name: string): void {
   const length = Buffer.byteLength(name);
   if (length > 0 && length <= MAX_MODEL_NAME_BYTES && !/[\p{C}\p{Zl}\p{Zp}]|^\s|\s$/u.test(name)) return;

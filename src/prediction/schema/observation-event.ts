@@ -1,7 +1,7 @@
 /** Declares the events that report a served request: dispatched, first token, finished. */
 import type { MetricColumn } from './input-fields.ts';
 
-/** The candidate as it was when it was chosen: a `PredictInput` without its `input_id`. */
+/** The chosen candidate at the time of its choice: a `PredictInput` without its `input_id`. */
 export interface ObservedInput extends Readonly<Record<MetricColumn, number>> {
   readonly podType: string;
   readonly serverIp: string;
@@ -12,7 +12,7 @@ export interface DispatchedEvent {
   readonly requestId: string;
   readonly targetModel: string;
   readonly input: ObservedInput;
-  /** Milliseconds since the epoch: as the caller says, else when it arrived here. */
+  /** Milliseconds since the epoch: the time that the caller sent, or that of arrival. */
   readonly atMs: number;
   /** The history of the server as this process knew it at that time, in the order of `HISTORY_COLUMNS`. */
   readonly history?: ArrayLike<number> | undefined;
@@ -28,13 +28,13 @@ export interface FirstTokenEvent {
 export interface FinishedEvent {
   readonly kind: 'finished';
   readonly requestId: string;
-  /** Undefined when there was one token only. */
+  /** Undefined for an answer of one token. */
   readonly tpotMs: number | undefined;
   readonly outputTokens: number;
   readonly atMs: number;
 }
 
-/** A whole request in one event; at least one of the two times is there. */
+/** A whole request in one event, with TTFT, TPOT or both. */
 export interface WholeObservation {
   readonly kind: 'observation';
   /** May be empty. */
@@ -52,19 +52,19 @@ export interface WholeObservation {
 export type ObservationEvent = DispatchedEvent | FirstTokenEvent | FinishedEvent | WholeObservation;
 
 export interface EventRefusal {
-  /** Position in what was given to `report`. */
+  /** The position in the array given to `report`. */
   readonly index: number;
   readonly reason: string;
 }
 
 export interface ReportResult {
   readonly accepted: number;
-  /** Every refused event, rising by index. */
+  /** All refused events, sorted by index. */
   readonly refusals: readonly EventRefusal[];
 }
 
-/** Where events go. Their numbers are finite and in range already; only what needs memory is left to refuse. */
+/** Takes events whose numbers were checked to be finite and in range. It still refuses events by its state, such as duplicates. */
 export interface ObservationSink {
-  /** Resolves once every accepted event is durable. Called with at most a few hundred events; order is order of arrival. */
+  /** Resolves once every accepted event is durable. Called with at most a few hundred events, in the order of arrival. */
   report(events: readonly ObservationEvent[]): Promise<ReportResult>;
 }

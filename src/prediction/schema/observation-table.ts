@@ -1,6 +1,6 @@
 /**
  * Collects observations as columns, for training and evaluation. The columns of metrics are those of a Predict call, so one
- * feature computation serves both. Rows stand in the order of time.
+ * feature computation serves both. `listRows` gives the order of time.
  */
 import { HISTORY_COLUMNS, METRIC_COLUMNS, MODEL_COLUMNS, type PredictColumns } from './columns.ts';
 import type { Observation } from './observation.ts';
@@ -21,7 +21,7 @@ export interface ObservationTable extends MetricColumns {
   model: Int32Array;
   /** Index into `runs`. */
   run: Int32Array;
-  /** The end of the request; NaN when it is not known. */
+  /** The end of the request; NaN if not known. */
   endMs: Float64Array;
   /** NaN when the source has no times. */
   atMs: Float64Array;
@@ -29,7 +29,7 @@ export interface ObservationTable extends MetricColumns {
   ttftMs: Float64Array;
   /** NaN when not observed. */
   tpotMs: Float64Array;
-  /** How long the answer was; NaN when it is not known. */
+  /** The length of the answer; NaN if not known. */
   outputTokens: Float64Array;
 }
 
@@ -40,7 +40,7 @@ export function createObservationTable(capacity = 1024): ObservationTable {
   const table = { count: 0, podTypes: [], servers: [], models: [], runs: [] } as unknown as ObservationTable;
   for (const name of [...MODEL_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs', 'outputTokens'] as const)
     table[name] = new Float64Array(capacity);
-  // Files may name more than 65,536 of each.
+  // Not 16 bits: files may name more than 65,536 of each.
   for (const name of ['podType', 'model', 'run', 'server'] as const) table[name] = new Int32Array(capacity);
   return table;
 }
@@ -61,7 +61,7 @@ export function appendObservation(table: ObservationTable, row: Observation): vo
   table.outputTokens[at] = row.outputTokens ?? Number.NaN;
 }
 
-/** A table of only these rows, in this order. Names are shared, so indices keep their meaning. */
+/** Returns a table of these rows, in this order. It shares the names, so indexes keep their meaning. */
 export function selectRows(table: ObservationTable, rows: ArrayLike<number>): ObservationTable {
   const selected = createObservationTable(Math.max(1, rows.length));
   for (const name of ['podTypes', 'servers', 'models', 'runs'] as const)
@@ -75,7 +75,7 @@ export function selectRows(table: ObservationTable, rows: ArrayLike<number>): Ob
   return selected;
 }
 
-/** Rows in the order of time: by their times when all have one, else as they stand. */
+/** Lists the rows in the order of time; in their present order unless all have a time. */
 export function listRows(table: ObservationTable): number[] {
   const rows = Array.from({ length: table.count }, (_, i) => i);
   return hasTimes(table) ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
@@ -85,7 +85,7 @@ export function hasTimes(table: ObservationTable): boolean {
   return !table.atMs.subarray(0, table.count).some(Number.isNaN);
 }
 
-/** Positions of the rows that observed this target, in order. */
+/** Returns the indexes of the rows that observed this target, in order. */
 export function rowsWith(table: ObservationTable, target: PredictionTarget): Int32Array {
   const observed = observedTimes(table, target);
   const rows: number[] = [];
@@ -97,7 +97,7 @@ export function observedTimes(table: ObservationTable, target: PredictionTarget)
   return target === 'ttft' ? table.ttftMs : table.tpotMs;
 }
 
-/** Rows that say the same as an earlier one, their times included. */
+/** Counts the rows that are equal to an earlier one, including their times. */
 export function countCopies(table: ObservationTable): number {
   const seen = new Set<string>();
   const columns = [...METRIC_COLUMNS, 'atMs', 'ttftMs', 'tpotMs', 'podType', 'model', 'server', 'run'] as const;
@@ -105,7 +105,7 @@ export function countCopies(table: ObservationTable): number {
   return table.count - seen.size;
 }
 
-/** Names are few (pod types, models) or looked up once per row while reading (servers): a map by table. */
+/** The index of each name, by the array of names of a table. */
 const INDEX_OF = new WeakMap<string[], Map<string, number>>();
 
 function internName(names: string[], name: string): number {

@@ -3,26 +3,26 @@ import { findBrokenBound, MAX_COUNT } from './input-fields.ts';
 import { findTimeFault } from './milliseconds.ts';
 import type { ObservedInput } from './observation-event.ts';
 
-/** A request that was served: the metrics of its server when it was chosen, and how long it took. */
+/** A served request: the metrics of its server when it was chosen, and the observed times. */
 export interface Observation {
   readonly targetModel: string;
   readonly input: ObservedInput;
-  /** Milliseconds since the epoch; undefined when the source has no times, then order is time. */
+  /** Milliseconds since the epoch; undefined if the source has no times: then the order of rows is the order of time. */
   readonly atMs: number | undefined;
   readonly ttftMs: number | undefined;
   /** The mean time per token after the first; undefined also for an answer of one token. */
   readonly tpotMs: number | undefined;
-  /** How long the answer was; unknown when undefined or 0. */
+  /** The length of the answer; not known if undefined or 0. */
   readonly outputTokens?: number | undefined;
-  /** The request ended and its TPOT was known at this time; estimated when undefined. */
+  /** When the request ended and its TPOT became known, in milliseconds since the epoch; estimated when undefined. */
   readonly endMs?: number;
-  /** The history of the server as it was known when the request was sent, in the order of `HISTORY_COLUMNS`; missing when undefined. */
+  /** The history of the server as known when the request was sent, in the order of `HISTORY_COLUMNS`; missing when undefined. */
   readonly history?: ArrayLike<number> | undefined;
-  /** Which experiment it is of, where a log has several. */
+  /** The name of the run (recording), where a log has several. */
   readonly run?: string;
 }
 
-/** The reason why this row cannot be used, naming the field; undefined for a usable row. */
+/** Returns why this row cannot be used, with the name of the field; undefined for a usable row. */
 export function findMistake(row: Observation): string | undefined {
   const mistake = findInputMistake(row.input);
   if (mistake !== undefined) return mistake;

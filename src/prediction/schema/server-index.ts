@@ -1,24 +1,24 @@
-/** Numbers server addresses by their bytes, and forgets those that were not used for long. */
+/** Numbers server addresses by their bytes, and forgets those that were not used for a long time. */
 import { randomInt } from 'node:crypto';
 
 /**
- * Server addresses → small numbers, found by their bytes so that the hot path makes no string. Bounded: when it is
- * full (`MAX_SERVERS` of `online/live-model.ts`), the half that was used longest ago is forgotten.
+ * Maps server addresses to small numbers, by their bytes so that the hot path creates no string. When it is full
+ * (`MAX_SERVERS` of `online/live-model.ts`), it forgets the half that was used longest ago.
  */
 export interface ServerIndex {
-  /** -1 when it is not known. */
+  /** Returns -1 for an unknown server. */
   find(source: Uint8Array, start: number, length: number): number;
-  /** The number of this server, a new one if need be; marks it as used now. */
+  /** Returns the number of this server, adds it if it is unknown, and marks it as used now. */
   ensure(address: Uint8Array): number;
   readonly capacity: number;
   readonly count: number;
   addressOf(server: number): Uint8Array | undefined;
-  /** Calls the listener with every number whose server is forgotten, before the number is given to another server. Returns what ends that. */
+  /** Calls the listener with the number of each forgotten server before another server gets it. Returns a function that ends this. */
   onForget(listener: (server: number) => void): () => void;
 }
 
 export function createServerIndex(capacity: number): ServerIndex {
-  // The table is at most half full, so that probes are short.
+  // The hash table is at most half full, so that probes are short.
   const slotCount = 2 ** Math.ceil(Math.log2(2 * capacity));
   const slots = new Int32Array(slotCount).fill(-1);
   const addresses: (Uint8Array | undefined)[] = Array.from({ length: capacity });
@@ -78,10 +78,10 @@ export function createServerIndex(capacity: number): ServerIndex {
   };
 }
 
-/** Secret to this process: a client that reports cannot choose addresses that share one slot. */
+/** Secret, so that a client that reports cannot choose addresses with colliding hashes. */
 const SEED = randomInt(2 ** 32);
 
-/** FNV-1a from a secret start, then the finaliser of MurmurHash3: every bit of the start reaches the low bits. */
+/** Hashes by FNV-1a from a secret seed, then by the finalizer of MurmurHash3, so that every bit of the seed reaches the low bits. */
 function hashBytes(source: Uint8Array, start: number, length: number): number {
   let hash = SEED;
   for (let i = start; i < start + length; i++) hash = Math.imul(hash ^ source[i]!, 0x01000193);

@@ -2,14 +2,14 @@
 import { Failure } from '../../errors.ts';
 import { MAX_COUNT } from '../schema/input-fields.ts';
 
-/** The load of a server, for rows that bring none. */
+/** The load of a server, for rows without one. */
 export interface ScrapedLoad {
-  /** The program that serves the model. */
+  /** The inference engine, such as `vLLM`. */
   readonly kind: string;
   readonly waiting: number;
   readonly running: number;
   readonly kvCacheUsage: number;
-  /** Tokens in the KV cache; 0 when the server does not tell how many it holds. */
+  /** Tokens in the KV cache; 0 when the metrics do not show them. */
   readonly inflightTokens: number;
 }
 
@@ -17,7 +17,7 @@ interface GaugeNames {
   readonly kind: string;
   readonly waiting: string;
   readonly running: string;
-  /** The first that is there. Servers without any count as empty. */
+  /** The first of these metrics that is there is read; without any, the usage is 0. */
   readonly kvCacheUsage: readonly string[];
 }
 
@@ -48,7 +48,7 @@ const SERVERS: readonly GaugeNames[] = [
   },
 ];
 
-/** `text` is the Prometheus text format. Throws `invalid` for the metrics of another program, and for impossible numbers. */
+/** `text` is the Prometheus text format. Throws `invalid` for the metrics of another engine, and for impossible numbers. */
 export function parseLoad(text: string): ScrapedLoad {
   const lines = `\n${text}`;
   const names = SERVERS.find(({ running }) => findSamples(lines, running).length > 0);
@@ -67,7 +67,7 @@ export function parseLoad(text: string): ScrapedLoad {
   };
 }
 
-/** Several engines behind one address count together. */
+/** Returns the sum over the engines behind one address. */
 function readCount(lines: string, name: string): number {
   const values = findSamples(lines, name).map(({ value }) => checkRange(name, value, MAX_COUNT));
   if (values.length === 0) throw new Failure('invalid', `Cannot read the metrics: ${name} must be among them`);
@@ -77,7 +77,7 @@ function readCount(lines: string, name: string): number {
   );
 }
 
-/** The mean of several engines. */
+/** Returns the mean over the engines behind one address. */
 function readUsage(lines: string, names: readonly string[]): number {
   for (const name of names) {
     const values = findSamples(lines, name).map(({ value }) => checkRange(name, value, 1));
@@ -113,7 +113,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** The most samples of one metric: there are few sets of labels. */
+/** At most this many samples of one metric are read: engines have few sets of labels. */
 const MAX_SAMPLES = 1024;
 
 /** Searches the text instead of splitting it: most lines are histograms, which are not needed. */
@@ -129,7 +129,7 @@ function findSamples(lines: string, name: string): Sample[] {
   return samples;
 }
 
-/** `rest` is a line without the name. Undefined for a longer name. The value may be followed by a time. */
+/** `rest` is the line after the name. Undefined if the name in the line is longer. A timestamp may follow the value. */
 function readSample(rest: string): Sample | undefined {
   const first = rest[0];
   if (first !== '{' && first !== ' ' && first !== '\t') return undefined;

@@ -1,18 +1,18 @@
-/** Resolves the host names of scraped servers in the background (DNS). What was found last stays while the resolver fails. */
+/** Resolves the host names of scraped servers in the background (DNS). While the resolver fails, the last addresses stay. */
 import { lookup } from 'node:dns/promises';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import { isScrapeAddress } from './scrape-addresses.ts';
 
-/** All addresses of a name. */
+/** Looks up all addresses of a name. */
 export type LookUp = (host: string) => Promise<readonly string[]>;
 
 export interface HostAddresses {
   /** The addresses of the last lookup that succeeded; empty before the first. */
   readonly find: (host: string) => readonly string[];
-  /** Rises whenever an answer of `find` changes. */
+  /** Increases whenever an answer of `find` changes. */
   readonly changes: number;
-  /** Begins to look up names that are due, unless a lookup is under way. */
+  /** Starts to look up the names that are due, unless a lookup is under way. */
   refresh(hosts: readonly string[]): void;
 }
 
@@ -23,7 +23,7 @@ export interface HostAddressDependencies {
 }
 
 const RESOLVE_EVERY_MS = 30_000;
-/** The most addresses of one name. */
+/** At most this many addresses of one name are used. */
 const MAX_ADDRESSES = 256;
 
 export function createHostAddresses({ world, log, lookUp = lookUpAll }: HostAddressDependencies): HostAddresses {
@@ -43,7 +43,7 @@ export function createHostAddresses({ world, log, lookUp = lookUpAll }: HostAddr
 
   async function resolveAll(hosts: readonly string[]): Promise<void> {
     isUnderWay = true;
-    // One after the other: a resolver that hangs holds one thread of the process, not all of them.
+    // One after the other, so that a resolver that hangs blocks one thread of the pool and not all.
     for (const host of hosts) await resolve(host);
     isUnderWay = false;
   }
@@ -64,7 +64,7 @@ export function createHostAddresses({ world, log, lookUp = lookUpAll }: HostAddr
   };
 }
 
-/** Undefined when the resolver fails. Sorted, since servers of names take turns to be the first of an answer. */
+/** Undefined when the resolver fails. Sorted, because name servers rotate the order of addresses. */
 async function lookUpAllowed(
   host: string,
   { lookUp, log }: { readonly lookUp: LookUp; readonly log: Log },

@@ -9,8 +9,8 @@ import type { PredictColumns } from '../schema/columns.ts';
 
 /**
  * Returns how many rows come before those that describe idle servers. In a call of a router these are half of its rows: they
- * repeat the questions of the first half in the same order, with zeros. Rows of one server alone are duplicates: a router need
- * not choose there.
+ * repeat the questions of the first half in the same order, with zeros. If all rows name one server, they are duplicates:
+ * there is nothing to choose for a router.
  */
 export function countLoadedRows(columns: PredictColumns, servers: Int32Array): number {
   const half = columns.count / 2;
@@ -21,7 +21,7 @@ export function countLoadedRows(columns: PredictColumns, servers: Int32Array): n
   return first.every(isRepeated) ? half : columns.count;
 }
 
-/** Returns a function that must be called for each row in turn: true if the first row of its question has a load. */
+/** Returns a function to be called for each row in order: true if the first row of the same question has a load. */
 export function createLoadedQuestions(columns: PredictColumns, servers: Int32Array): (row: number) => boolean {
   const { podType, inputTokenLength, prefixCacheScore } = columns;
   const loaded = new Map<string, boolean>();

@@ -1,17 +1,17 @@
 /**
- * Decides which addresses a scrape may reach. The list is the operator's, and inference servers are on this machine or in a
- * private network, so these addresses are allowed. Those that no server has are refused: a name that someone else controls could
- * lead there.
+ * Decides which addresses a scrape may reach. The operator writes the list, and inference servers are on this machine or in a
+ * private network, so these addresses are allowed. Addresses that no inference server has are refused: a host name under another
+ * person's control could resolve to them.
  */
 import ipaddr from 'ipaddr.js';
 import { isInRanges, parseCidrs } from '../../ip/ip-address.ts';
 
 const ALLOWED_RANGES = ['unicast', 'private', 'loopback', 'uniqueLocal', 'carrierGradeNat'];
 
-/** Reserved, and used in clusters all the same: class E for pods, and the range of benchmarks. */
+/** Reserved ranges that clusters use all the same: class E for pods, and the range for benchmarks. */
 const CLUSTER_RANGES = parseCidrs(['240.0.0.0/4', '198.18.0.0/15']);
 
-/** Where clouds give a machine or a pod its credentials, when it is not in the link-local range. */
+/** Addresses outside the link-local range at which clouds give a machine or a pod its credentials. */
 const METADATA_RANGES = parseCidrs([
   '100.100.100.200/32', // Alibaba Cloud
   '168.63.129.16/32', // Azure

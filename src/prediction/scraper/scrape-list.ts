@@ -5,7 +5,7 @@ import { hostOf } from '../../ip/ip-address.ts';
 import { isScrapeAddress } from './scrape-addresses.ts';
 
 export interface ScrapeEntry {
-  /** Callers send this as `server_ip`; its address stands for it when undefined. */
+  /** Callers send this as `server_ip`; when undefined, they send the address. */
   readonly name: string | undefined;
   readonly url: URL;
 }

@@ -5,11 +5,11 @@ import { Failure } from '../../errors.ts';
 import { parseLoad, type ScrapedLoad } from './gauges.ts';
 import type { ScrapeTarget } from './scrape-targets.ts';
 
-/** Where a server is asked, and what the request calls it. */
+/** The URL of a server's metrics, and the value of the `Host` header. */
 export type ScrapePlace = Pick<ScrapeTarget, 'host'> & { readonly url: URL };
 
 export interface ServerScraper {
-  /** Rejects when there is no whole answer in time, or it does not show a load. */
+  /** Rejects without a complete answer in time, and for an answer without a load. */
   scrape(place: ScrapePlace): Promise<ScrapedLoad>;
   close(): Promise<void>;
 }
@@ -32,12 +32,12 @@ export function createServerScraper({ timeoutMs, findAddresses }: ServerScraperO
   });
   return {
     async scrape({ url, host }) {
-      // Nothing is expanded: what is sent is what is read.
+      // Uncompressed, so that the limit of bytes holds for the text that is parsed.
       const headers = { host, accept: 'text/plain', 'accept-encoding': 'identity' };
       const signal = AbortSignal.timeout(timeoutMs);
       const { statusCode, body } = await request(url, { dispatcher: agent, headers, signal });
       if (statusCode !== 200) {
-        // Unread, it is given up with an error.
+        // A body that is destroyed before it is read emits an error.
         body.on('error', () => {}).destroy();
         throw new Failure('invalid', `Cannot scrape: the answer must be 200, got ${statusCode}`);
       }
@@ -47,7 +47,7 @@ export function createServerScraper({ timeoutMs, findAddresses }: ServerScraperO
   };
 }
 
-/** A socket asks this for the addresses of a name. It never asks a resolver, which may hang. */
+/** Returns a lookup for sockets that knows only addresses found before: a resolver may hang. */
 function createLookup(findAddresses: (host: string) => readonly string[]): LookupFunction {
   return (host, { all }, answer) => {
     const found = findAddresses(host).map((address) => ({ address, family: isIP(address) }));

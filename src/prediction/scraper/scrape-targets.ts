@@ -11,21 +11,21 @@ import type { HostAddresses } from './host-addresses.ts';
 import { parseScrapeList, type ScrapeEntry } from './scrape-list.ts';
 
 export interface ScrapeTarget {
-  /** Where to ask; undefined while no address of its host is known. */
+  /** The URL of its metrics; undefined while no address of its host is known. */
   readonly url: URL | undefined;
-  /** The host of the list, for the header of the request. */
+  /** The host as the list has it, for the `Host` header. */
   readonly host: string;
-  /** Callers may call it by these names; the first is shown. */
+  /** Callers may send any of these as `server_ip`; the first is shown. */
   readonly names: readonly string[];
 }
 
 export interface TargetList {
-  /** The same array until something changed. */
+  /** Returns the same array as before unless something changed. */
   read(): Promise<readonly ScrapeTarget[]>;
 }
 
 export interface TargetListDependencies {
-  /** A list of servers, or the path of a file that has one. */
+  /** A list of servers, or the path of a file with one. */
   readonly source: string;
   readonly addresses: HostAddresses;
   readonly log: Log;
@@ -38,10 +38,10 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
   let version = '';
   let targets: readonly ScrapeTarget[] = [];
   let targetsOfChange = -1;
-  /** The list is read at every interval: one line for each reason. */
+  /** The list is read at every interval, so a reason is logged once until it changes. */
   let loggedReason = '';
 
-  /** True when the list is another one than before. */
+  /** Returns true if the list changed. */
   async function readList(): Promise<boolean> {
     const next = isFile(source) ? await readVersion(source) : source;
     if (next === version && entries !== undefined) return false;
@@ -57,7 +57,7 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
       loggedReason = '';
       return isChanged;
     } catch (error) {
-      // At the start the operator sees the error; later the former servers are better than none.
+      // At the start the operator sees the error; later, the servers of the former list are better than no servers.
       if (entries === undefined) throw error;
       const reason = describeError(error);
       if (reason !== loggedReason) log.error({ err: error }, 'Cannot read the list of servers to scrape again');
@@ -83,7 +83,7 @@ export function createTargetList({ source, addresses, log }: TargetListDependenc
   };
 }
 
-/** Throws `invalid` when the list, or the file that has it, cannot be read. */
+/** Reads a list of servers, or the file with one. Throws `invalid` if it cannot be read. */
 export async function readScrapeList(source: string): Promise<ScrapeEntry[]> {
   return parseScrapeList(isFile(source) ? await readBounded(source) : source);
 }
@@ -92,11 +92,11 @@ function isFile(source: string): boolean {
   return !source.includes('://');
 }
 
-/** A target before names that others have are taken from it. */
+/** A target that still has names which other targets have too. */
 interface ListedTarget extends ScrapeTarget {
-  /** Where to ask, or where the list says while no address of its host is known. */
+  /** The URL of its metrics; that of the list while no address of its host is known. */
   readonly place: string;
-  /** The list gives it its first name. */
+  /** True if its first name is from the list. */
   readonly isNamed: boolean;
 }
 
@@ -108,9 +108,9 @@ function listTargets(entry: ScrapeEntry, find: (host: string) => readonly string
   const host = findHostToResolve(entry);
   if (host === undefined) return [toTarget(entry, hostOf(entry.url))];
   const found = find(host);
-  // It is on the list all the same: a row that needs its load is omitted, instead of answered as if it were idle.
+  // It stays a target: a row that needs its load is then omitted and not answered as if the server were idle.
   if (found.length === 0) return [{ ...toTarget(entry, host), url: undefined }];
-  // Called by its name: it is one server, and the certificate has the name.
+  // With a name, it is one server; with https, the certificate has the host name.
   if (entry.name !== undefined || entry.url.protocol === 'https:') return [toTarget(entry, host)];
   return found.map((address) => toTarget(entry, address));
 }
@@ -125,7 +125,7 @@ function toTarget({ name, url }: ScrapeEntry, address: string): ListedTarget {
   return { url: at, host: url.host, names: isNamed ? [name] : aliases, place: at.href, isNamed };
 }
 
-/** The list may lead to a server twice, by its address and by a host that has it: it is one, with all of its names. */
+/** Joins targets with one URL, such as an address and a host that resolves to it, into one with all of their names. */
 function joinSame(targets: readonly ListedTarget[]): ListedTarget[] {
   return [...Map.groupBy(targets, ({ place }) => place).values()].flatMap((same) => {
     const [named, unnamed] = [same.filter(({ isNamed }) => isNamed), same.filter(({ isNamed }) => !isNamed)];
@@ -135,7 +135,7 @@ function joinSame(targets: readonly ListedTarget[]): ListedTarget[] {
   });
 }
 
-/** A name of the list is that of its server alone. An address with several ports, or a host with several addresses, stands for none. */
+/** Removes names that do not identify one server: an address with several ports, a host with several addresses. */
 function nameApart(targets: readonly ListedTarget[]): ScrapeTarget[] {
   const given = new Set(targets.flatMap(({ names, isNamed }) => (isNamed ? [names[0]] : [])));
   const uses = new Map<string, number>();
@@ -146,13 +146,13 @@ function nameApart(targets: readonly ListedTarget[]): ScrapeTarget[] {
   });
 }
 
-/** People see the server by it, and callers cannot name it. A query may have a secret. */
+/** Returns what identifies the server to people. Callers cannot send it. It has no query, which may contain a secret. */
 function showPlace(place: string): string {
   const { origin, pathname } = new URL(place);
   return `${origin}${pathname}`;
 }
 
-/** Names of the list, addresses and hosts have no slash. */
+/** Returns targets whose first name is a URL: names of the list, addresses and hosts have no slash. */
 function listUnnamed(targets: readonly ScrapeTarget[]): string[] {
   return targets.flatMap(({ names }) => (names[0]!.includes('/') ? [names[0]!] : []));
 }

@@ -21,15 +21,15 @@ export interface ScrapeWorkerDependencies {
 }
 
 const MAX_AT_ONCE = 32;
-/** A server, and where to ask it. */
+/** A server, and the target with its URL. */
 type Listed = readonly [target: ScrapeTarget, server: ScrapedServer];
-/** Every series is written at each scrape of our own metrics. */
+/** A limit, because every series is written at each scrape of our own metrics. */
 const MAX_SERIES = 256;
 
 export interface ScrapeWorker extends Worker {
   /** Throws `invalid` when the list cannot be read; call before the start. */
   readonly readList: () => Promise<void>;
-  /** One scrape of every server, of those that failed too. */
+  /** Scrapes every server once, also those that failed last. */
   scrapeAll(signal: AbortSignal): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
   const { list, loads, scraper, world, log } = dependencies;
   const { scrapeOne, forgetFailures } = createServerScraper(dependencies);
   let targets: readonly ScrapeTarget[] = [];
-  /** The scrapes of servers that failed last, while they are under way. */
+  /** The scrapes under way of servers that failed last. */
   let retries: Promise<void> | undefined;
 
   async function readList(): Promise<void> {
@@ -49,7 +49,7 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
     log.info({ servers: next.length }, 'Read the list of servers to scrape');
   }
 
-  /** The list may have changed during the scrape: what was found belongs to the entry of the same target now. */
+  /** Writes the result to the present entry of the target, because the list may have changed during the scrape. */
   async function scrapeListed([target, server]: Listed): Promise<void> {
     await scrapeOne(target, server);
     if (loads.servers.includes(server)) return;
@@ -67,7 +67,7 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
     await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, listed.length) }, work));
   }
 
-  /** Waits for servers that answered last: many that hang would delay these until their numbers are too old. */
+  /** Does not wait for servers that failed last: many that hang would delay the others until their numbers are too old. */
   async function scrapeRound(signal: AbortSignal): Promise<void> {
     await readList();
     const listed = targets.map((target, i) => [target, loads.servers[i]!] as const);
@@ -108,7 +108,7 @@ function createServerScraper(dependencies: ScrapeWorkerDependencies) {
 
   async function scrapeOne({ url, host }: ScrapeTarget, server: ScrapedServer): Promise<void> {
     if (url === undefined) {
-      // Not logged: the lookup that failed was, and the first one may be under way.
+      // Not logged here: a failed lookup is logged already, and the first lookup may be under way.
       server.failure = { reason: `no address of "${host}" is known`, isAnswered: false };
       return;
     }

@@ -1,9 +1,10 @@
 /**
- * Fills the load of a row from the last scrape of its server; a row whose server is stale is omitted from the answer.
+ * Fills the load of a row from the last scrape of its server; a row is omitted when that scrape is too old
+ * (`PREDICTION_SCRAPE_STALE_MS`).
  *
  * Proto3 cannot distinguish a 0 from an absent number. So a row whose waiting, running, KV cache use and tokens in flight are all
  * 0 counts as a row without a load, and gets the scraped one. A gateway with its own counts sends all zeros only for a server that
- * it thinks idle, and there the scraped numbers are as good. Rows that ask about an idle server keep their zeros (`idle-rows.ts`).
+ * it believes idle, and there the scraped numbers are as good. Rows about an idle server keep their zeros (`idle-rows.ts`).
  */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
@@ -12,25 +13,25 @@ import type { ScrapedLoad } from './gauges.ts';
 import { countLoadedRows, createLoadedQuestions, isWithoutLoad } from './idle-rows.ts';
 
 export interface ScrapedServer {
-  /** People see the first name. */
+  /** The first name is shown to people. */
   readonly names: readonly string[];
   load: ScrapedLoad | undefined;
-  /** The last good scrape began at this time, by a clock that never steps back. */
+  /** When the last successful scrape began, by the monotonic clock; -Infinity before the first. */
   atMs: number;
-  /** The failure of the last scrape; undefined if it succeeded, and before the first. */
+  /** The failure of the last scrape; undefined if it succeeded, and before the first scrape. */
   failure: ScrapeFailure | undefined;
 }
 
 export interface ScrapeFailure {
   readonly reason: string;
-  /** The server answered, but not with a load that can be used. */
+  /** True if the server answered, but without a usable load. */
   readonly isAnswered: boolean;
 }
 
-/** A server as people see it. */
+/** A server as it is shown to people. */
 export interface ScrapedServerView {
   readonly name: string;
-  /** Undefined before its first numbers. */
+  /** The inference engine; undefined before the first successful scrape. */
   readonly kind: string | undefined;
   readonly ageMs: number | undefined;
   /** `fresh`: its numbers are used. `stale`: they are too old. `refused`: stale too, and its last answer could not be parsed or used. */
@@ -46,14 +47,14 @@ export interface ScrapedLoads {
   /** Replaces the list of servers; loads of servers that stay are kept. */
   replaceServers(namesOfServers: readonly (readonly string[])[]): void;
   /**
-   * Fills rows without a load. Those whose server is stale are omitted from the answer, and so are rows that ask about the same
-   * servers idle; returns how many are.
+   * Fills rows without a load. Rows whose server was last scraped too long ago are omitted, and so are rows about the same
+   * servers idle. Returns how many are omitted.
    */
   fillColumns(columns: PredictColumns, nowMs: number): number;
   /** The same for the candidate of a report. */
   fillInput(input: ObservedInput, nowMs: number): FilledInput;
   listServers(nowMs: number): ScrapedServerView[];
-  /** Returns how many requests wait and run; undefined unless the numbers are fresh. */
+  /** Returns how many requests wait or run; undefined unless the numbers are fresh. */
   readUnderWay(server: string, nowMs: number): number | undefined;
 }
 
@@ -99,7 +100,7 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
           else setLoad(columns, row, server.load!);
         }
       }
-      // NaN omits the row: nothing is known about the load of its server.
+      // NaN omits the row, because the load of its server is not known.
       for (const row of stale) columns.kvCacheUsage[row] = Number.NaN;
       return stale.size;
     },
@@ -127,7 +128,7 @@ type NamedServers = readonly (readonly [name: string, server: ScrapedServer])[];
 interface ServersByName {
   /** Returns the number of the name with these bytes; -1 when no server has it. */
   find(bytes: Uint8Array, start: number, length: number): number;
-  /** By the numbers of their names. */
+  /** Servers by the numbers of their names. */
   readonly servers: readonly ScrapedServer[];
 }
 
@@ -164,7 +165,7 @@ function listNamed(servers: readonly ScrapedServer[]): NamedServers {
   return servers.flatMap((server) => server.names.map((name) => [name, server] as const));
 }
 
-/** Returns the servers of these names, each with the load that is known by its first name. */
+/** Returns the servers with these names, each with the load known under its first name. */
 function keepLoads(
   namesOfServers: readonly (readonly string[])[],
   known: ReadonlyMap<string, ScrapedServer>,

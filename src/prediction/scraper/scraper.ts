@@ -27,9 +27,9 @@ export interface Scraper {
   readonly worker: Worker;
   /** Throws `invalid` when the list cannot be read. */
   readonly readList: () => Promise<void>;
-  /** Fills the rows of a call that bring no load. */
+  /** Fills the rows of a call that have no load. */
   readonly fillLoad: (columns: PredictColumns) => void;
-  /** A sink that fills dispatches as calls are filled, with the load when the report arrives. */
+  /** Returns a sink that fills dispatches as it fills calls, with the load at the arrival of the report. */
   fillReports(sink: ObservationSink): ObservationSink;
 }
 
@@ -88,8 +88,8 @@ async function reportFilled(sink: ObservationSink, events: readonly ObservationE
 }
 
 /**
- * An older dispatch waited while the service was away, and the load of now says nothing of it. A younger one may come with its first token, or
- * from a clock that is behind.
+ * A dispatch older than this waited while the service was away, and the present load is not the one it met. A younger one may have
+ * been reported together with its first token, or dated by a clock that is behind.
  */
 const MAX_DISPATCH_AGE_MS = 60_000;
 

@@ -1,7 +1,7 @@
 /**
- * Routes by what will really happen, which no router can know, to show how much there is to gain. Each candidate is tried out on a
- * copy of the server, with the true length of the answer, run until it is empty. It looks at one request at a time and not at what
- * will arrive later, so it is a very good policy and not the best possible one.
+ * Routes by what will really happen, which no router can know, to show how much can be gained. It tries each candidate on a copy of
+ * the server that runs until it is empty, with the true length of the answer. It considers one request at a time and no later
+ * arrivals, so it is a very good policy but not the best possible one.
  */
 
 import type { SimulatedServer } from './server.ts';
@@ -12,21 +12,21 @@ import type { SimulatedRequest } from './workload.ts';
 export interface TrueCost {
   /** Milliseconds from now to the last token of the request. */
   readonly ownMs: number;
-  /** The delay that the request causes to the others on the server, in milliseconds, added up. */
+  /** The sum of the delays, in milliseconds, that the request causes to the others on the server. */
   readonly othersMs: number;
 }
 
 export interface Lookahead {
-  /** One cost for each server, if nothing else arrives. */
+  /** Returns the cost for each server if nothing else arrives. */
   tryAll(request: SimulatedRequest, nowMs: number): TrueCost[];
-  /** Says where the request goes, so that later ones are judged with it there. */
+  /** Records where the last tried request goes, so that later ones are tried with it there. */
   commit(server: number): void;
 }
 
 type EndById = ReadonlyMap<number, number>;
 
 export function createLookahead(servers: readonly SimulatedServer[]): Lookahead {
-  // While nothing arrives at a server, its expected ends stay true.
+  // The expected ends of a server stay true until another request arrives there.
   const expected: EndById[] = servers.map(() => new Map());
   let tried: EndById[] = [];
 
@@ -45,12 +45,12 @@ export function createLookahead(servers: readonly SimulatedServer[]): Lookahead 
   };
 }
 
-/** Sends each request where all requests together lose least. */
+/** Sends each request to the server with the least delay for all requests together. */
 export function createOracle(servers: readonly SimulatedServer[]): RoutingPolicy {
   return chooseByCost('oracle', servers, ({ ownMs, othersMs }) => ownMs + othersMs);
 }
 
-/** Sends each request where it ends first, whatever that does to the others. */
+/** Sends each request to the server where it ends first, regardless of the others. */
 export function createSelfishOracle(servers: readonly SimulatedServer[]): RoutingPolicy {
   return chooseByCost('selfish oracle', servers, ({ ownMs }) => ownMs);
 }
@@ -72,7 +72,7 @@ function chooseByCost(
   };
 }
 
-/** Returns when each request that is there would end, the new one among them. */
+/** Returns when each request on the server would end, including the new one. */
 function runOut(server: SimulatedServer, request: SimulatedRequest, nowMs: number): EndById {
   const copy = server.fork();
   copy.submit(request, nowMs);

@@ -6,7 +6,7 @@ export function createRoundRobin(): RoutingPolicy {
   return { name: 'round-robin', choose: (_request, candidates) => next++ % candidates.length };
 }
 
-/** Fewest requests waiting and running, the gateway's own tokens in flight deciding between equals. */
+/** Chooses the fewest requests waiting and running; on a tie, the fewest tokens in flight by the gateway's own count. */
 export function createLeastRequests(): RoutingPolicy {
   return {
     name: 'least-requests',
@@ -23,12 +23,12 @@ const QUEUE_WEIGHT = 3;
 const KV_WEIGHT = 2;
 const PREFIX_WEIGHT = 2;
 
-/** The tuned heuristic of gateways: queue (scaled between the shortest and the longest), KV use and prefix, 3 : 2 : 2. */
+/** The tuned heuristic of gateways: queue (scaled between the shortest and the longest), KV cache use and prefix, 3 : 2 : 2. */
 export function createLoadAndPrefix(): RoutingPolicy {
   return scoreLoadAndPrefix('load+prefix', (candidate) => candidate.numRequestWaiting);
 }
 
-/** The same with what the gateway has under way in the place of the scraped queue: never old, and hardly ever 0. */
+/** The same with the gateway's count of requests under way in place of the scraped queue: never old, and rarely 0. */
 export function createCountedLoadAndPrefix(): RoutingPolicy {
   return scoreLoadAndPrefix('load+prefix, own counts', (candidate) => candidate.underWay);
 }

@@ -1,20 +1,20 @@
 /**
- * Simulates the KV cache of one server, whose blocks are shared by equal prompt beginnings. Unshared tokens belong to one
- * request, and unused blocks stay as cache until their room is needed (least recently used first), as in vLLM's automatic prefix
- * caching.
+ * Simulates the KV cache of one server, in which prompts with the same beginning share blocks. Unshared tokens belong to one
+ * request. Blocks that are no longer used stay cached until their room is needed (least recently used first), as in vLLM's
+ * automatic prefix caching.
  */
 
 export interface PrefixCache {
   readonly capacityTokens: number;
-  /** Tokens in use, the mere cache left out. */
+  /** Returns the tokens in use, without blocks that are only cached. */
   usedTokens(): number;
-  /** How many leading blocks of a prompt are there. */
+  /** Returns how many leading blocks of a prompt are cached. */
   countMatching(blocks: readonly number[]): number;
-  /** Takes the room for these blocks and `ownTokens` more; false, and nothing taken, when there is not enough. */
+  /** Reserves room for these blocks and `ownTokens` more; without enough room, reserves nothing and returns false. */
   acquire(blocks: readonly number[], ownTokens: number): boolean;
-  /** Releases blocks, of which only the first `computedTokens` tokens are worth remembering. */
+  /** Releases blocks; those within the first `computedTokens` tokens stay cached. */
   release(blocks: readonly number[], ownTokens: number, computedTokens: number): void;
-  /** The same content, going its own way from now on. */
+  /** Returns an independent copy. */
   fork(): PrefixCache;
 }
 
@@ -25,9 +25,9 @@ export function createPrefixCache(capacityTokens: number, blockTokens: number): 
 interface Content {
   readonly capacityTokens: number;
   readonly blockTokens: number;
-  /** Blocks that are in use cannot be evicted. */
+  /** The number of users of each block in use, which cannot be evicted. */
   readonly usersByBlock: Map<number, number>;
-  /** Free but remembered, in order of last use. */
+  /** Blocks without users that are still cached, in order of last use. */
   readonly idle: Set<number>;
   readonly ownTokens: number;
 }
@@ -66,7 +66,7 @@ function buildPrefixCache(content: Content): PrefixCache {
     },
     release(blocks, ownTokens, computedTokens) {
       ownInUse -= ownTokens;
-      // The last block first: the beginning, which more prompts share, is then evicted last.
+      // From the last block on, so that the beginning, which more prompts share, is evicted last.
       for (let i = blocks.length - 1; i >= 0; i--) {
         const block = blocks[i]!;
         const users = active.get(block);

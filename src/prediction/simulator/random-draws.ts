@@ -11,12 +11,12 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Exponential with the given mean. */
+/** Draws from an exponential distribution with this mean. */
 export function drawExponential(random: Random, mean: number): number {
   return -mean * Math.log(1 - random());
 }
 
-/** Log-normal with the given median and sigma of the logarithm (Box and Muller 1958). */
+/** Draws from a log-normal distribution with this median and sigma of the logarithm (Box and Muller 1958). */
 export function drawLogNormal(random: Random, median: number, sigma: number): number {
   const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   return median * Math.exp(sigma * normal);

@@ -1,10 +1,10 @@
-/** Writes a simulated request as the lines that real recordings have. */
+/** Writes a simulated request as a line of a real recording. */
 import type { SimulatedObservation } from './simulate.ts';
 
-/** A simulation without a start of its own begins here: a recording has times of day, as a real one. */
+/** The default start of a simulation, because a recording has times of day. */
 export const DEFAULT_START = '2026-01-01T00:00:00.000Z';
 
-/** Our own observation line: the candidate as the gateway saw it, and what happened then. */
+/** Returns an observation in our format: the candidate as the gateway saw it, and the observed times. */
 export function toObservationLine(
   { candidate, outcome, ttftMs, tpotMs }: SimulatedObservation,
   originMs: number,
@@ -27,8 +27,8 @@ export function toObservationLine(
 }
 
 /**
- * A line of a request-level log, which knows nothing of metrics. `run` names the recording; the cached tokens are those
- * that the gateway expected when it chose.
+ * Returns a line of a request-level log, which has no metrics. `run` names the recording; the cached tokens are those that the
+ * gateway expected when it chose.
  */
 export function toRequestLine(
   { candidate, outcome }: SimulatedObservation,

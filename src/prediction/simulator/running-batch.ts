@@ -1,4 +1,4 @@
-/** Simulates the running sequences of a server: what a step runs, preempts and completes. */
+/** Simulates the sequences of a server: which of them a step runs, preempts and completes. */
 import type { PrefixCache } from './prefix-cache.ts';
 import type { StepLoad } from './step-time.ts';
 import type { SimulatedRequest } from './workload.ts';
@@ -25,7 +25,7 @@ interface Sequence {
   ownTokens: number;
   firstTokenMs: number;
   preemptions: number;
-  /** Tokens this step runs for it. */
+  /** The tokens of this sequence in the present step. */
   scheduled: number;
 }
 
@@ -58,18 +58,18 @@ export function isEmpty({ waiting, running }: Batch): boolean {
   return waiting.length === 0 && running.length === 0;
 }
 
-/** The same batch in the same state, which goes its own way from now on. */
+/** Returns an independent copy. */
 export function forkBatch({ cache, waiting, running }: Batch): Batch {
   const copy = (sequence: Sequence): Sequence => ({ ...sequence });
   return { cache: cache.fork(), waiting: waiting.map(copy), running: running.map(copy) };
 }
 
-/** The prompt and, after a preemption, what had been generated: all that must be computed before the next token. */
+/** Returns the tokens that must be computed before the next one is generated: the prompt and all generated tokens. */
 export function targetTokens(sequence: Sequence): number {
   return sequence.request.inputTokens + sequence.generated;
 }
 
-/** Gives each sequence its tokens of the next step: first those that run, then those that wait. */
+/** Distributes the tokens of the next step, first to running sequences, then to waiting ones. */
 export function scheduleStep(batch: Batch, limits: BatchLimits): void {
   admitWaiting(batch, limits, scheduleRunning(batch, limits.maxBatchTokens));
 }
@@ -77,7 +77,7 @@ export function scheduleStep(batch: Batch, limits: BatchLimits): void {
 function scheduleRunning(batch: Batch, budget: number): number {
   const { running } = batch;
   let left = budget;
-  // The loop counts positions: making room takes the newest sequences out, at the end.
+  // The loop is over positions, because making room removes the newest sequences from the end of the list.
   for (let i = 0; i < running.length; i++) {
     const sequence = running[i]!;
     const remaining = targetTokens(sequence) - sequence.computedTokens;
@@ -89,7 +89,7 @@ function scheduleRunning(batch: Batch, budget: number): number {
   return left;
 }
 
-/** A decoding sequence needs room for one token more; the newest sequences make way for the older. */
+/** Reserves room for one more token of a decoding sequence, and preempts the newest sequences for it. */
 function ensureRoomForToken(batch: Batch, sequence: Sequence): boolean {
   while (!batch.cache.acquire([], 1)) {
     const newest = batch.running.at(-1);
@@ -101,7 +101,7 @@ function ensureRoomForToken(batch: Batch, sequence: Sequence): boolean {
   return true;
 }
 
-/** Everything the sequence holds goes back; its own tokens must be computed again. */
+/** Releases all memory of a sequence; its own tokens must be computed again. */
 function preempt({ cache, running, waiting }: Batch, sequence: Sequence): void {
   cache.release(sequence.request.blocks, sequence.ownTokens, sequence.computedTokens);
   Object.assign(sequence, { computedTokens: 0, ownTokens: 0, scheduled: 0, preemptions: sequence.preemptions + 1 });
@@ -127,7 +127,7 @@ function admitWaiting({ cache, waiting, running }: Batch, limits: BatchLimits, b
   }
 }
 
-/** The work of the scheduled tokens. */
+/** Adds up the work of the scheduled tokens. */
 export function measureLoad(running: readonly Sequence[]): StepLoad {
   const load = {
     prefillTokens: 0,
@@ -150,7 +150,7 @@ export function measureLoad(running: readonly Sequence[]): StepLoad {
   return load;
 }
 
-/** Ends the step: tokens count as computed, first tokens and answers come out. */
+/** Ends a step: scheduled tokens count as computed. Returns first tokens and finished requests. */
 export function completeStep(batch: Batch, nowMs: number): StepResult {
   const firstTokens: { request: SimulatedRequest; atMs: number }[] = [];
   const finished: Outcome[] = [];
@@ -166,7 +166,7 @@ export function completeStep(batch: Batch, nowMs: number): StepResult {
   return { firstTokens, finished };
 }
 
-/** Whether the step generated a token. */
+/** Returns true if the step generated a token. */
 function advance(sequence: Sequence): boolean {
   sequence.computedTokens += sequence.scheduled;
   sequence.scheduled = 0;

@@ -1,6 +1,6 @@
 /**
- * Simulates a vLLM-like server: continuous batching, chunked prefill, prefix cache, preemption. A step has a token budget and
- * runs decoding first; when the memory is full, the newest sequence is preempted and computed again. It follows Kwon et al. 2023
+ * Simulates a vLLM-like server: continuous batching, chunked prefill, prefix cache, preemption. A step has a token budget,
+ * and running sequences come first; when memory is full, the newest sequence is preempted and computed again. It follows Kwon et al. 2023
  * (PagedAttention) and Agrawal et al. 2024 (Sarathi-Serve).
  */
 
@@ -29,30 +29,30 @@ export interface ServerOptions {
   readonly blockTokens: number;
 }
 
-/** A metrics scrape of the server would show this. */
+/** What a scrape of the server's metrics shows. */
 export interface ServerMetrics extends Shares {
   readonly waiting: number;
   readonly running: number;
-  /** The usage is in [0, 1]. */
+  /** In [0, 1]. */
   readonly kvCacheUsage: number;
-  /** Prompt tokens not yet computed and context tokens of what decodes. */
+  /** Prompt tokens not yet computed, and context tokens of decoding sequences. */
   readonly inflightTokens: number;
 }
 
 export interface SimulatedServer {
   readonly name: string;
   submit(request: SimulatedRequest, nowMs: number): void;
-  /** Starts a step if there is work; the time at which it ends, or undefined when idle. */
+  /** Starts a step if there is work, and returns when it ends; undefined when idle. */
   beginStep(nowMs: number): number | undefined;
   endStep(nowMs: number): StepResult;
   /** Returns when the step under way ends; undefined between steps. */
   stepEndsMs(): number | undefined;
   metrics(nowMs: number): ServerMetrics;
-  /** Share of the prompt's tokens that its cache holds now, in [0, 1]. The tokens behind the last full block are never cached. */
+  /** Returns the share of the prompt's tokens that are cached now, in [0, 1]. Tokens after the last full block are never cached. */
   prefixScore(request: SimulatedRequest): number;
-  /** Replaces the speed from the next step on: a server that drifts. */
+  /** Changes the speed from the next step on, to simulate drift. */
   setTimer(timer: StepTimer): void;
-  /** The same server in the same state, going its own way from now on. */
+  /** Returns an independent copy in the same state. */
   fork(): SimulatedServer;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Runs the simulation event by event: arrivals, routing, steps of servers. A policy routes by what a gateway can know then
- * (metrics scraped some time ago, its own count of tokens in flight, the prefix index), and everything that happened is handed
- * to it at its time, as a live predictor would receive it.
+ * Runs the simulation event by event: arrivals, routing, steps of servers. A policy routes by what a gateway can know at that time
+ * (old scraped metrics, its own count of tokens in flight, the prefix index), and receives each result at its time, as a live
+ * predictor would.
  */
 
 import { createEventQueue, type EventQueue } from './event-queue.ts';
@@ -20,21 +20,21 @@ export interface Candidate {
   readonly inflightTokens: number;
   readonly aiCoreUtilization: number;
   readonly bandwidthUtilization: number;
-  /** Requests that the gateway has sent there and that have not ended: counted by itself, so never old. */
+  /** Requests that the gateway sent there and that have not ended, by its own count, which is never old. */
   readonly underWay: number;
-  /** The requests among them that the metrics cannot show yet. */
+  /** Requests that the gateway sent there since the scrape: the metrics cannot show them yet. */
   readonly sentSinceScrape: number;
 }
 
-/** Routes requests; may learn from what happened to them. */
+/** Routes requests, and may learn from their observed times. */
 export type RoutingPolicy = Policy<number, void>;
 
-/** A policy that asks another process. Simulated time stands still until the answer is there. */
+/** A policy that calls another process. Simulated time stops until the answer arrives. */
 export type RemotePolicy = Policy<Promise<number>, Promise<void>>;
 
 interface Policy<Choice, Done> {
   readonly name: string;
-  /** The index of the chosen candidate. */
+  /** Returns the index of the chosen candidate. */
   choose(request: SimulatedRequest, candidates: readonly Candidate[], nowMs: number): Choice;
   onFirstToken?(request: SimulatedRequest, candidate: Candidate, ttftMs: number, nowMs: number): Done;
   onFinished?(request: SimulatedRequest, candidate: Candidate, tpotMs: number | undefined, nowMs: number): Done;
@@ -45,7 +45,7 @@ export interface SimulationOptions<P = RoutingPolicy> {
   readonly requests: readonly SimulatedRequest[];
   readonly policy: P;
   readonly scrapeIntervalMs: number;
-  /** How old a scrape is when the gateway learns of it. */
+  /** The age of a scrape when the gateway receives it. */
   readonly scrapeDelayMs: number;
   /** Called at given times, for example to slow a server down. */
   readonly changes?: readonly { readonly atMs: number; readonly apply: () => void }[];
@@ -68,11 +68,11 @@ type Event =
 
 interface Scrape {
   readonly metrics: readonly ServerMetrics[];
-  /** How many requests the gateway had sent to each server by then. */
+  /** How many requests the gateway had sent to each server at the time of the scrape. */
   readonly sent: readonly number[];
 }
 
-/** Runs until the last request has finished; observations in the order of finishing. */
+/** Runs until the last request has finished. Returns observations in the order in which requests finished. */
 export function simulate(options: SimulationOptions): SimulatedObservation[] {
   const run = runEvents(options);
   let next = run.next(0);
@@ -80,7 +80,7 @@ export function simulate(options: SimulationOptions): SimulatedObservation[] {
   return next.value;
 }
 
-/** Simulates with a policy whose choice must be awaited. */
+/** Simulates with a policy that chooses asynchronously. */
 export async function simulateRemotely(options: SimulationOptions<RemotePolicy>): Promise<SimulatedObservation[]> {
   const run = runEvents(options);
   let next = run.next(0);
@@ -124,18 +124,18 @@ function* runEvents<Choice, Done>(
   return pool.observations;
 }
 
-/** The servers, and what the gateway in front of them knows. */
+/** The servers, and what the gateway knows about them. */
 interface Pool {
   readonly servers: readonly SimulatedServer[];
   readonly events: EventQueue<Event>;
-  /** The candidate that each request under way was sent to, by the request's id. */
+  /** The candidate to which each request under way was sent, by the request's id. */
   readonly chosen: Map<number, Candidate>;
   readonly observations: SimulatedObservation[];
-  /** Counts by server: prompt tokens under way, requests under way, requests sent. */
+  /** Counts by server, in this order: prompt tokens under way, requests under way, requests sent. */
   readonly inflight: number[];
   readonly underWay: number[];
   readonly sent: number[];
-  /** The newest scrape that has arrived at the gateway. */
+  /** The newest scrape that the gateway has received. */
   seen: Scrape;
 }
 

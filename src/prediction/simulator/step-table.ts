@@ -16,12 +16,12 @@ export interface StepTables {
 }
 
 export interface StepTable {
-  /** Names the table in messages. */
+  /** The path of the table, for messages. */
   readonly path: string;
   readonly text: string;
 }
 
-/** Operators outside the repeated layer. */
+/** Operators that run once a step, outside the repeated layer. */
 const ONCE_A_STEP = ['embedding', 'final_layernorm'];
 /** A layer of a decoder normalizes before attention and before the feed-forward block. */
 const TWICE_A_LAYER = ['layernorm'];
@@ -75,7 +75,7 @@ function parseSeries(table: StepTable, axis: string): ReadonlyMap<string, Curve>
   );
 }
 
-/** Chunks and decoding sequences of one step are taken as if they ran after each other: the tables' pure rows. */
+/** Uses only rows of prefill alone and of decoding alone: a step with both takes the sum. */
 function parseAttention(table: StepTable): { readonly prefill: Surface; readonly decode: Surface } {
   const columns = ['prefill_chunk', 'kv_prefill', 'n_decode', 'kv_decode', 'time_us'];
   const rows = parseRows(table, columns).map(({ numbers }) => numbers);
@@ -128,7 +128,7 @@ function meanOf(points: readonly Point[]): number {
   return points.reduce((total, [, y]) => total + y, 0) / points.length;
 }
 
-/** Piecewise linear through the points, which rise by x, going on with the last slope beyond them, never below zero. */
+/** Interpolates linearly between points sorted by x, continues the first and last slope beyond them, and never returns less than 0. */
 function interpolate(points: readonly Point[], x: number): number {
   const at = points.findIndex(([known]) => known >= x);
   const right = Math.max(1, at === -1 ? points.length - 1 : at);

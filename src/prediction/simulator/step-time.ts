@@ -3,7 +3,7 @@
  * sequence through the model together.
  */
 
-/** The work of one step. Tokens are counted once per step, contexts are summed over sequences. */
+/** The work of one step. Contexts are summed over sequences. */
 export interface StepLoad {
   readonly prefillTokens: number;
   /** Number of query–key pairs of prefill attention. */
@@ -23,18 +23,18 @@ export interface StepTime {
 
 export type StepTimer = (load: StepLoad) => StepTime;
 
-/** A server's speed in the terms of the roofline model (Williams et al. 2009). */
+/** The speed of a server by the roofline model (Williams et al. 2009). */
 export interface Gpu {
   readonly name: string;
-  /** Tokens per millisecond when bound by arithmetic. */
+  /** Tokens per millisecond when compute-bound. */
   readonly tokensPerMs: number;
-  /** Milliseconds to read the weights once: the floor of every step. */
+  /** Milliseconds to read the weights once: no step is shorter. */
   readonly weightsMs: number;
   /** Context tokens whose keys and values are read per millisecond. */
   readonly contextTokensPerMs: number;
   /** Token pairs of prompt attention per millisecond. */
   readonly attentionPairsPerMs: number;
-  /** Host time of a step, and of each sequence in it. */
+  /** CPU time of a step, and of each sequence in it (next field), in milliseconds. */
   readonly overheadMs: number;
   readonly perSequenceMs: number;
   readonly kvCapacityTokens: number;
@@ -85,7 +85,7 @@ export function createRooflineTimer(gpu: Gpu): StepTimer {
   };
 }
 
-/** Every step takes `factor` times as long: a throttled or shared GPU. */
+/** Makes every step take `factor` times as long, as on a throttled or shared GPU. */
 export function scaleTimer(timer: StepTimer, factor: number): StepTimer {
   return (load) => {
     const time = timer(load);

@@ -1,4 +1,4 @@
-/** Averages what a server uses of its processor and its memory bandwidth over the last second, idle time included. */
+/** Averages the use of a server's processor and memory bandwidth over about the last second, idle time included. */
 
 export interface Shares {
   readonly computeShare: number;
@@ -9,13 +9,13 @@ export const IDLE: Shares = { computeShare: 0, bandwidthShare: 0 };
 
 export interface Utilization {
   readonly atMs: number;
-  /** The average at that time. */
+  /** The average at `atMs`. */
   readonly average: Shares;
-  /** What is used from that time on. */
+  /** The use from `atMs` on. */
   readonly used: Shares;
 }
 
-/** The time constant of an exponential window, about as long as exporters of GPU metrics look back. */
+/** The time constant of an exponential window, about the window of exporters of GPU metrics. */
 const WINDOW_MS = 1000;
 
 export function averageUntil({ atMs, average, used }: Utilization, nowMs: number): Shares {
@@ -24,7 +24,7 @@ export function averageUntil({ atMs, average, used }: Utilization, nowMs: number
   return { computeShare: mix('computeShare'), bandwidthShare: mix('bandwidthShare') };
 }
 
-/** The same history, with another use from now on. */
+/** Returns the utilization with another use from now on. */
 export function changeUse(utilization: Utilization, nowMs: number, used: Shares): Utilization {
   return { atMs: nowMs, average: averageUntil(utilization, nowMs), used };
 }

@@ -6,7 +6,7 @@ export interface SimulatedRequest {
   readonly arrivalMs: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Identities of the prompt's leading full blocks; two prompts with the same beginning have the same first ids. */
+  /** Ids of the prompt's leading full blocks; prompts with the same beginning have the same first ids. */
   readonly blocks: readonly number[];
 }
 
@@ -16,13 +16,13 @@ export interface WorkloadOptions {
   readonly durationMs: number;
   readonly medianInputTokens: number;
   readonly medianOutputTokens: number;
-  /** Groups of prompts that begin alike (one system prompt, one conversation), and that beginning's share of a prompt. */
+  /** The number of groups of prompts with the same beginning (a system prompt, a conversation); `sharedShare` is its share of a prompt. */
   readonly prefixGroups: number;
   readonly sharedShare: number;
   readonly blockTokens: number;
 }
 
-/** Bursts alternate every 20 s between 1.75 and 0.25 of the mean rate. */
+/** Bursts alternate every 20 s between 1.75 and 0.25 times the mean rate. */
 const BURST_PERIOD_MS = 20_000;
 
 export function createWorkload(options: WorkloadOptions, random: Random): SimulatedRequest[] {
@@ -54,7 +54,7 @@ function drawRequest(options: WorkloadOptions, id: number, arrivalMs: number, ra
   return { id, arrivalMs, inputTokens, outputTokens, blocks };
 }
 
-/** A line of a trace: `{timestamp (ms), input_length, output_length, hash_ids?}`, as the Mooncake traces have it. */
+/** A line of a trace, as in the Mooncake traces: `{timestamp (ms), input_length, output_length, hash_ids?}`. */
 export interface TraceLine {
   readonly timestamp: number;
   readonly input_length: number;
@@ -62,14 +62,14 @@ export interface TraceLine {
   readonly hash_ids?: readonly number[];
 }
 
-/** Undefined when the line has no ids, or ids that may well stand for blocks of this size. Traces leave the last block out, or keep it. */
+/** Returns undefined if the line has no ids, or as many as blocks of this size. Some traces leave out the last block, others keep it. */
 export function findBlockMistake({ input_length, hash_ids = [] }: TraceLine, blockTokens: number): string | undefined {
   const blocks = Math.ceil(input_length / blockTokens);
   if (hash_ids.length === 0 || Math.abs(hash_ids.length - blocks) <= 1) return undefined;
   return `hash_ids must be ${blocks} for ${input_length} tokens in blocks of ${blockTokens}, got ${hash_ids.length}`;
 }
 
-/** `timeScale` 0.5 replays twice as fast. Ids of the trace stand for full blocks of `blockTokens`. */
+/** A `timeScale` of 0.5 replays twice as fast. Each id of the trace is a full block of `blockTokens`. */
 export function fromTrace(lines: readonly TraceLine[], timeScale: number, blockTokens: number): SimulatedRequest[] {
   const startMs = Math.min(...lines.slice(0, 1).map((line) => line.timestamp));
   return lines.map((line, id) => ({

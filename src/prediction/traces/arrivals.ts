@@ -1,4 +1,4 @@
-/** Decides which requests come too late to be learned, too early, or too many from one server. */
+/** Decides which requests arrive too late to be learned from, are dated ahead, or are too many from one server. */
 import type { World } from '../../world.ts';
 import { KEPT_AFTER_END_MS } from './ended-spans.ts';
 import type { ArrivalRules } from './learnable-spans.ts';
@@ -7,23 +7,23 @@ import type { WaitingSpan } from './span-store.ts';
 export interface Arrivals {
   readonly readRules: () => ArrivalRules;
   add(spans: readonly WaitingSpan[]): void;
-  /** Forgets arrivals of so long ago that they wait no more. Those between two calls of this are forgotten together. */
+  /** Forgets arrivals that no longer wait. Arrivals between two calls of this function are forgotten together. */
   forgetOld(): void;
 }
 
 export interface ArrivalLimits {
-  /** How long after its start a request is learned. */
+  /** A request is learned this long after its start. */
   readonly holdMs: number;
-  /** The most requests of all servers that may wait. */
+  /** At most this many requests of all servers may wait. */
   readonly maxWaiting: number;
 }
 
-/** Libraries and collectors keep spans for some seconds, to send them together. */
+/** Libraries and collectors hold spans for some seconds to send them in batches. */
 const USUAL_DELAY_MS = 10_000;
-/** A server that sends too many, or each again under another id, leaves room for the others. */
+/** The share of the places that one server may take, so that one with too many or repeated requests leaves room for others. */
 const MOST_OF_SERVER = 0.5;
 
-/** The arrivals from a moment until the next part begins. */
+/** The arrivals from a time until the next part begins. */
 interface Part {
   readonly fromMs: number;
   readonly servers: string[];
@@ -42,7 +42,7 @@ export function createArrivals(world: World, { holdMs, maxWaiting }: ArrivalLimi
   return {
     readRules: () => ({
       nowMs: world.nowMs(),
-      // The other half is for the requests that overlap this one: they must have ended and arrived when it is learned.
+      // The other half is for requests that overlap this one: they must end and arrive before it is learned.
       maxLateMs: Math.max(USUAL_DELAY_MS, holdMs / 2),
       maxOfServer: MOST_OF_SERVER * maxWaiting,
       countArrived: (server) => counts.get(server) ?? 0,

@@ -1,18 +1,18 @@
 /**
- * Keeps the requests that ended lately and still tell the pace of their servers. A few of each server are enough, and each
- * needs its own: a busy server has thousands for one of a rare server.
+ * Keeps requests that ended recently, from which the pace of their server is estimated. A few of each server are enough, and they
+ * are counted for each server: a busy server has thousands for each one of a server that is hardly used.
  */
 import type { Store } from '../../database/store.ts';
 import { readEndedPages, type WaitingSpan } from './span-store.ts';
 
 export interface EndedSpans {
-  /** Returns the last learned requests of each server that had ended by then. Reads those alone that ended since the last time. */
+  /** Returns the last learned requests of each server that ended before `toMs`. Reads only those that ended since the last call. */
   listBefore(toMs: number): Promise<readonly WaitingSpan[]>;
-  /** Adds requests that were learned now. Of those, the late ones had ended before what is read next. */
+  /** Adds requests that were just learned and that `listBefore` would not read, because they ended before its last `toMs`. */
   addLearned(spans: readonly WaitingSpan[]): void;
 }
 
-/** Requests that have ended tell the pace of their server for this long. */
+/** A request counts for the pace of its server for this long after its end. */
 export const KEPT_AFTER_END_MS = 60_000;
 const ENDED_PER_SERVER = 20;
 
@@ -27,7 +27,7 @@ export function createEndedSpans(store: Store): EndedSpans {
       selection.add(kept.filter(({ endMs }) => endMs >= fromMs));
       kept = selection.list();
       readToMs = Math.max(readToMs, toMs);
-      // Spans that come late start before others that were learned.
+      // A late span may start before spans that were learned, so `toMs` may be smaller than in an earlier call.
       return kept.filter(({ endMs }) => endMs < toMs);
     },
     addLearned(spans) {
@@ -43,7 +43,7 @@ export function createEndedSpans(store: Store): EndedSpans {
 function createSelection() {
   const byServer = new Map<string, WaitingSpan[]>();
   return {
-    /** Of each server, the last to end come first. */
+    /** Takes the spans of each server in the order of their ends, the last first. */
     add(spans: readonly WaitingSpan[]): void {
       for (const span of spans) {
         const own = byServer.get(span.server) ?? [];

@@ -1,7 +1,7 @@
 /**
  * Turns requests of traces into observations once the requests that overlap them have ended. A span is exported when its request
  * has ended, and the load at its start is made by requests that may end much later. So spans are durable at once and wait: a
- * request is learned when those that were under way at its start have had the time to end.
+ * request is learned when the requests under way at its start have had time to end.
  */
 import { Counter, Gauge } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -30,9 +30,9 @@ import {
 } from './span-store.ts';
 
 export interface SpanQueue extends Worker {
-  /** Returns what a span that arrives now must keep to be added. */
+  /** Returns the rules for spans that arrive now. */
   rules(): ArrivalRules;
-  /** Resolves when all of them are durable. Throws `unavailable` when too many wait. */
+  /** Resolves when all spans are durable. Throws `unavailable` when too many wait. */
   add(spans: readonly WaitingSpan[]): Promise<void>;
   /** Learns from the spans that are due now. */
   learnDue(signal: AbortSignal): Promise<void>;
@@ -46,9 +46,9 @@ export interface SpanQueueDependencies {
   readonly sink: ObservationSink;
   /** Tokens that the KV cache of one server holds. */
   readonly kvCapacityTokens: number;
-  /** How long after its start a request is learned: longer than nearly all requests take. */
+  /** A request is learned this long after its start: longer than nearly all requests take. */
   readonly holdMs: number;
-  /** The most requests under way that are read for those that are due at once. */
+  /** At most this many requests under way are read for the requests that are due together. */
   readonly maxUnderWay?: number;
   readonly maxWaiting?: number;
 }
@@ -56,7 +56,7 @@ export interface SpanQueueDependencies {
 const REST_MS = 5000;
 const MAX_WAITING = 200_000;
 const MAX_DUE = 500;
-/** Requests that can be under way at the starts of those. */
+/** At most this many requests under way are read for `MAX_DUE` requests. */
 const MAX_UNDER_WAY = 50_000;
 
 export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue {
@@ -66,17 +66,17 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   const cutOff = createCutOffLog(log, maxUnderWay);
   const arrivals = createArrivals(world, { holdMs, maxWaiting });
   let waitingCount = 0;
-  /** Spans that were added since the start. */
+  /** Spans added since the process started. */
   let addedCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
     const underWay = await listUnderWay(store, due, maxUnderWay + 1);
     cutOff.note(underWay.length > maxUnderWay);
     const context = [...(await ended.listBefore(due[0]!.startMs)), ...underWay, ...due];
-    // Another process may have learned a request since it was found to be due.
+    // A due request can be among those under way too, if another process has learned it meanwhile.
     const distinct = new Map(context.map((span) => [span.requestId, span]));
     const events = toEvents(due, [...distinct.values()], dependencies.kvCapacityTokens);
-    // A request that was learned before a crash is refused here by its id, until it is forgotten (`observations/request-sweeper.ts`).
+    // The sink refuses a request that was learned before a crash by its id, until the id is deleted (`observations/request-sweeper.ts`).
     const { accepted } = await sink.report(events);
     await markSpansLearned(
       store,
@@ -98,7 +98,7 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
     await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS, createSweepPace(world, signal));
     const addedBefore = addedCount;
     const counted = await countWaitingSpans(store);
-    // The count may lack those that were added meanwhile. If it has them, they count twice until the next round.
+    // The count may lack spans added during the query. If it has them, they count twice until the next round.
     waitingCount = counted + addedCount - addedBefore;
     waiting.set(waitingCount);
   }
@@ -122,12 +122,12 @@ export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue 
   };
 }
 
-/** Returns the learned requests that were under way when one of those that are due started. */
+/** Returns the learned requests that were under way when one of the due requests started. */
 async function listUnderWay(store: Store, due: readonly WaitingSpan[], limit: number): Promise<WaitingSpan[]> {
   return await listSpansUnderWay(store, { fromMs: due[0]!.startMs, toMs: due.at(-1)!.startMs, limit });
 }
 
-/** Logs when loads begin to be too low and when that is over: busy minutes have many batches. */
+/** Logs when loads begin to be too low and when they are right again, not at each of the many batches of a busy minute. */
 function createCutOffLog(log: Log, limit: number) {
   let wasCutOff = false;
   let isCutOff: boolean | undefined;
@@ -158,7 +158,7 @@ function toEvents(
     if (!dueIds.has(span.requestId)) return [];
     const { targetModel, requestId, outputTokens } = span;
     const observation = toObservation(span, loads[i]!, targetModel);
-    // Many long requests at once can add up to more than an input may say.
+    // The tokens of many long requests can add up to more than an input may have.
     if (findMistake(observation) !== undefined) return [];
     const { input, ttftMs, tpotMs } = observation;
     return [{ kind: 'observation', requestId, targetModel, input, atMs: span.startMs, ttftMs, tpotMs, outputTokens }];

@@ -7,25 +7,25 @@ import type { WaitingSpan } from './span-store.ts';
 
 export interface AcceptedSpans {
   readonly spans: readonly WaitingSpan[];
-  /** Spans of requests that cannot be learned from. Spans of other things, and of requests that failed, are not among them. */
+  /** How many requests cannot be learned from, without spans that are not of a request and spans of failed requests. */
   readonly rejected: number;
-  /** Why the first of them was rejected; empty if none was. */
+  /** Why the first of them was rejected; empty without rejected spans. */
   readonly reason: string;
 }
 
-/** What a span must keep when it arrives. */
+/** The rules for a span at its arrival. */
 export interface ArrivalRules {
   readonly nowMs: number;
-  /** How long ago a request may have ended. */
+  /** A request may have ended at most this long ago. */
   readonly maxLateMs: number;
-  /** The most requests of one server that may wait. */
+  /** At most this many requests of one server may wait. */
   readonly maxOfServer: number;
-  /** Returns how many requests of a server arrived lately, and may still wait. */
+  /** Returns how many requests of a server arrived recently and may still wait. */
   readonly countArrived: (server: string) => number;
 }
 
 export interface SpanRules extends ArrivalRules {
-  /** The target model of spans that name none; such spans are rejected when it is undefined. */
+  /** The target model of spans that do not name one; such spans are rejected when it is undefined. */
   readonly model?: string | undefined;
 }
 
@@ -42,12 +42,12 @@ export function selectLearnableSpans(spans: Iterable<Span>, rules: SpanRules): A
   return { spans: accepted, rejected: reasons.length, reason: reasons[0] ?? '' };
 }
 
-/** The most bytes of a name, because samples and the state of servers keep it. */
+/** The longest name in bytes, limited because samples and the state of servers keep it. */
 const MAX_NAME_BYTES = 256;
-/** How far the clock of a server may be ahead: a span arrives after its request has ended. */
+/** The clock of a server may be ahead by this much: a span arrives after its request has ended. */
 const MAX_AHEAD_MS = 60_000;
 
-/** The request, why it cannot be learned from, or undefined for a span of something else. */
+/** Returns the request, or why it cannot be learned from; undefined for a span that is not of a request. */
 function acceptSpan(span: Span, { model = '', ...rules }: SpanRules): WaitingSpan | string | undefined {
   const parsed = parseRequestSpan(span);
   if (parsed === undefined) return undefined;

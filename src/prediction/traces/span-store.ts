@@ -6,7 +6,7 @@ import { repeatBatches, type SweepPace } from '../../database/sweep.ts';
 import type { LoggedRequest } from '../formats/request-log.ts';
 
 export interface WaitingSpan extends LoggedRequest {
-  /** `span:`, the trace and the span. */
+  /** `span:`, then the trace id and the span id. */
   readonly requestId: string;
   readonly targetModel: string;
 }
@@ -36,7 +36,7 @@ const dueSpansSql = statement<SpanRow>(
   'waiting-span-due',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 0 AND start_ms <= $1 ORDER BY start_ms LIMIT $2`,
 );
-// Those that are not learned yet have started later, or are due themselves. The latest to end come first: they are load the longest.
+// Spans not learned yet started later or are due themselves. The last to end come first, as they are load for longest.
 const spansUnderWaySql = statement<SpanRow>(
   'waiting-span-under-way',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 1 AND end_ms >= $1 AND start_ms <= $2
@@ -60,7 +60,7 @@ const deleteOverSql = statement(
 );
 const countSpansSql = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
 
-/** Stores spans in one transaction: all of them are durable when it resolves, or none is stored. */
+/** Stores spans in one transaction: once it resolves, all are durable; if it rejects, none is stored. */
 export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): Promise<void> {
   await store.writeAll(
     spans.map((span) => ({
@@ -80,7 +80,7 @@ export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): P
   );
 }
 
-/** Returns the requests that are to be learned and had started by then, the oldest first. */
+/** Returns the requests to learn that started at `startedByMs` or before, the oldest first. */
 export async function listDueSpans(store: Store, startedByMs: number, limit: number): Promise<WaitingSpan[]> {
   return (await store.read(dueSpansSql, [startedByMs, limit])).map(toSpan);
 }
@@ -98,7 +98,7 @@ export async function listSpansUnderWay(store: Store, { fromMs, toMs, limit }: S
 
 const ROWS_OF_A_PAGE = 500;
 
-/** Reads the learned requests that ended from `fromMs` on and before `toMs`, the last first, by pages: calls are answered between them. */
+/** Reads the learned requests that ended from `fromMs` on and before `toMs`, the last first, in pages, between which calls are answered. */
 export async function* readEndedPages(
   store: Store,
   { fromMs, toMs }: Pick<SpanRange, 'fromMs' | 'toMs'>,
@@ -109,7 +109,7 @@ export async function* readEndedPages(
     const page = rows.map(toSpan);
     yield page;
     if (page.length < ROWS_OF_A_PAGE) return;
-    // Reads of SQLite end in the turn in which they begin.
+    // A read of SQLite ends in the event loop turn in which it begins.
     await yieldToCalls();
     last = page.at(-1)!;
   }
@@ -119,7 +119,7 @@ export async function markSpansLearned(store: Store, requestIds: readonly string
   await store.writeAll(requestIds.map((id): BoundStatement => ({ statement: markLearnedSql, parameters: [id] })));
 }
 
-/** A batch at a time: 200,000 may wait. */
+/** Deletes in batches, because up to 200,000 may wait. */
 export async function deleteSpansOver(store: Store, endedBeforeMs: number, pace: SweepPace): Promise<void> {
   await repeatBatches(pace, async (limit) => (await store.write(deleteOverSql, [endedBeforeMs, limit])).length);
 }

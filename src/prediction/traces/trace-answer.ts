@@ -8,7 +8,7 @@ export interface TraceAnswer {
   readonly body: string | Uint8Array<ArrayBuffer>;
 }
 
-/** A partial success when spans were rejected: the collector logs why, and must not send them again. */
+/** Writes a partial success if spans were rejected: the collector logs why, and must not send them again. */
 export function answerExport({ rejected, reason }: AcceptedSpans, encoding: TraceEncoding): TraceAnswer {
   if (encoding === 'json')
     return json(rejected === 0 ? {} : { partialSuccess: { rejectedSpans: String(rejected), errorMessage: reason } });

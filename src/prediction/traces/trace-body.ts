@@ -23,7 +23,7 @@ export function readEncoding(contentType: string | undefined): TraceEncoding {
   );
 }
 
-/** The most bytes of an expanded body, because reading it delays all other callers. A collector's `send_batch_max_size` keeps exports smaller. */
+/** Limits the decompressed body, because reading it delays all other callers. `send_batch_max_size` of a collector keeps it smaller. */
 export const MAX_EXPORT_BYTES = 4_194_304;
 const MAX_EXPANDING = 4;
 
@@ -48,7 +48,7 @@ async function readExpanded(c: Context<HttpEnv>): Promise<Uint8Array> {
       `Cannot read the export: Content-Encoding must be gzip or identity, got "${encoding.slice(0, 100)}"`,
       { status: 415 },
     );
-  // Each takes up to 4 MiB: a collector tries again after 503.
+  // Each decompression takes up to 4 MiB of memory. A collector tries again after 503.
   if (expanding >= MAX_EXPANDING)
     throw new Failure('unavailable', 'Cannot read the export: too many at once', { retryAfterSeconds: 1 });
   expanding++;

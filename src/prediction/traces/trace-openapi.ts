@@ -22,7 +22,7 @@ const statusSchema = z
 const bytes = z.string().openapi({ format: 'binary' });
 
 export function describeTraces(routes: OpenAPIHono<HttpEnv>): void {
-  // In the type of the request, as OTLP demands; JSON for any other type.
+  // In the content type of the request, as OTLP demands; in JSON for any other type.
   const content = { 'application/x-protobuf': { schema: bytes }, 'application/json': { schema: statusSchema } };
   const refusal = (description: string) => ({ description, content });
   routes.openAPIRegistry.registerPath({

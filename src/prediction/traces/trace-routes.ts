@@ -1,6 +1,6 @@
 /**
- * Serves `POST /v1/traces` for the OTLP/HTTP exporter of a collector. Spans of vLLM become observations; all others are passed
- * over, so that a collector may send all that it has.
+ * Serves `POST /v1/traces` for the OTLP/HTTP exporter of a collector. Spans of vLLM become observations; all other spans are
+ * ignored, so that a collector may send all that it has.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
@@ -16,13 +16,13 @@ import { describeTraces } from './trace-openapi.ts';
 
 export interface TraceRouteDependencies {
   readonly rule: CallerRule;
-  /** Undefined when the size of the KV caches is not configured: then no load could be worked out. */
+  /** Undefined when the size of the KV caches is not configured: without it, the load cannot be computed. */
   readonly queue: SpanQueue | undefined;
-  /** The target model of spans that name none. */
+  /** The target model of spans that do not name one. */
   readonly model: string | undefined;
 }
 
-/** Must be mounted at `/v1`, with errors in the style `otlp`: collectors may send their metrics and logs to the same place. */
+/** Must be mounted at `/v1`, with errors in the style `otlp`: collectors may send their metrics and logs there too. */
 export function createTraceRoutes({ rule, queue, model }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeTraces(routes);

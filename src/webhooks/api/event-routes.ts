@@ -109,7 +109,10 @@ function passNotFound(error: unknown): undefined {
 }
 
 function refuseBridge(name: string): Failure {
-  return new Failure('unauthenticated', `Cannot take the webhook of ${name}: no bridge here has that secret`);
+  return new Failure(
+    'unauthenticated',
+    `Cannot take the webhook of ${name}: its signature or token matches no bridge of this repository`,
+  );
 }
 
 function readKey(key: string | undefined): string | undefined {

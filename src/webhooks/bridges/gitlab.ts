@@ -1,4 +1,4 @@
-/** Recognises incoming webhooks of GitLab, verifies their token or signature, and translates them. */
+/** Recognises incoming webhooks of GitLab, verifies their token, or their signature and the age of its timestamp, and translates them. */
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';

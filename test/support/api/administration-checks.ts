@@ -37,7 +37,7 @@ export async function checkProblems(program: Program, token: string): Promise<vo
     ['GET /people?limit=0', undefined, 400, /limit/],
     ['POST /people', { login: 'ada', name: 'A' }, 409, /the login "ada" is taken/],
     ['POST /people', { name: 'A' }, 400, /login/],
-    ['POST /people/root/disable', {}, 409, /it is yourself/],
+    ['POST /people/root/disable', {}, 409, /it is your own account/],
     ['POST /models/promote', { id: 'org/m' }, 400, /say which version/],
     ['POST /models/promote', { id: 'org/m@9' }, 404, /version 9/],
     ['POST /models/rollback', { model: 'copy' }, 409, /no other version was served/],

@@ -1,4 +1,4 @@
-/** Authorization requests, and the answers that an endpoint may give to them. */
+/** Authorization requests, and checks of the answers to them. */
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import {
@@ -23,7 +23,7 @@ export function without(fields: Fields, ...names: string[]): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
 }
 
-/** The refusal is shown to the person, not sent to a client. */
+/** Checks that the refusal is shown to the person and not redirected. */
 export function assertShown(answer: Answer, status = 400): void {
   assert.equal(answer.status, status, answer.headers.get('location') ?? answer.text);
   assert.equal(answer.headers.get('location'), null);
@@ -39,7 +39,7 @@ export function assertRedirectedError({ server }: Bench, answer: Answer, error: 
   );
 }
 
-/** Returns the cookie by which the page knows a browser that it sent to sign in again. */
+/** The cookie of a browser that was sent to sign in. */
 export function readAgainCookie(answer: Answer): string {
   const lines = answer.headers.getSetCookie();
   return lines.find((line) => line.startsWith('trivet_again='))?.split(';')[0] ?? '';

@@ -1,4 +1,4 @@
-/** Starts the authorization area on a real socket and a given store, with a clock that the test moves. */
+/** Starts the authorization area on a real socket, with a given store and a clock that a test moves. */
 
 import { createSession } from '../../../src/authorization/accounts/session-store.ts';
 import { createUser, type User } from '../../../src/authorization/accounts/user-store.ts';
@@ -24,19 +24,19 @@ export interface AuthorizationServer {
   readonly lines: readonly string[];
   /** Lets time pass. */
   advance(ms: number): void;
-  /** Moves the machine's clock forward or back, while no time passes. */
+  /** Puts the machine's clock forward or back, while no time passes. */
   stepClock(ms: number): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What the functions below need of a server in this process, or of the real program on the same store. */
+/** What the functions below need, of a server in this process or of the real program on the same store. */
 export type AuthorizationEndpoint = Pick<AuthorizationServer, 'url' | 'store' | 'world'>;
 
 export interface ServerOptions {
   readonly environment?: Readonly<Record<string, string>>;
-  /** Shares a clock between servers that play two processes. */
+  /** Shares a clock between servers that stand for two processes. */
   readonly clock?: { offsetMs: number; stepMs: number };
-  /** The issuer that two processes share; by default the address of this server. */
+  /** The common issuer of two processes; this server's own address if absent. */
   readonly issuer?: string;
   readonly log?: Log;
   /** Time passes only by `advance`, however slow the machine is. */
@@ -70,7 +70,7 @@ export async function startAuthorizationServer(
     metrics,
     world,
     maxBodyBytes: 1_048_576,
-    // A test can call from any address by `X-Forwarded-For`.
+    // Lets a test send requests from any address, by `X-Forwarded-For`.
     trustedProxies: ['127.0.0.1'],
     checkReady: async () => {},
   });
@@ -146,7 +146,7 @@ export async function registerApplication(
   };
 }
 
-/** The answer that a browser or a client gets; redirects are not followed. */
+/** A response as a browser or a client gets it; redirects are not followed. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -217,7 +217,7 @@ export function readRedirect(answer: Answer): URLSearchParams {
   return new URL(answer.headers.get('location') ?? 'http://none.invalid').searchParams;
 }
 
-/** Gets a code: sends the authorization request, allows it if asked, and takes the code from the redirect. */
+/** Obtains a code: sends the request, allows it on the consent page if there is one, and takes the code from the redirect. */
 export async function obtainCode(
   server: AuthorizationEndpoint,
   { cookie }: SignedIn,

@@ -1,4 +1,4 @@
-/** Runs cases of the protocol on one server and one database per engine; each case creates its own people and applications. */
+/** Runs protocol cases against one server and database for each engine; each case creates its own people and applications. */
 
 import { type EngineContext, forEachEngine } from '../store/engines.ts';
 import {
@@ -35,20 +35,20 @@ export function checkConformance(title: string, cases: readonly Case[], options:
   });
 }
 
-/** Creates a person and a confidential application that no other case uses. */
+/** A fresh person and a fresh confidential application, which no other case knows. */
 export async function prepareParties({ server }: Pick<Bench, 'server'>) {
   const person = await createPerson(server);
   const application = await registerApplication(server);
   return { ...application, person, credentials: basic(application.clientId, application.clientSecret) };
 }
 
-/** Also creates tokens of the person for the application. */
+/** As `prepareParties`, and tokens of the person for the application. */
 export async function prepareTokens(bench: Pick<Bench, 'server'>, scope = 'all_user all_hook') {
   const parties = await prepareParties(bench);
   return { ...parties, tokens: await obtainTokens(bench.server, parties.person, parties, scope) };
 }
 
-/** Also creates a code of the person for the application, with the parameters of its exchange. */
+/** The same with a code instead of tokens, and the parameters of its exchange. */
 export async function prepareExchange(bench: Bench, scope = 'all_user') {
   const { server } = bench;
   const parties = await prepareParties(bench);

@@ -1,4 +1,4 @@
-/** Creates a person with one credential of each kind on the real pages and endpoints, to test which ones an event ends. */
+/** Creates one person with one credential of each kind, on the real pages and endpoints, to test which events end which. */
 import assert from 'node:assert/strict';
 import { createSession } from '../../../src/authorization/accounts/session-store.ts';
 import { createUser, findUserById, type User } from '../../../src/authorization/accounts/user-store.ts';
@@ -98,7 +98,7 @@ export async function prepareCredentials(bench: Bench): Promise<CredentialScene>
   };
 }
 
-/** Returns the URL of a reset link, which an administrator would order. */
+/** Returns the URL of a reset link, as an administrator would create it. */
 async function orderLink({ url, store, world, cipher }: AuthorizationServer, user: User): Promise<string> {
   const link = createPasswordLink({ store, world, cipher, baseUrl: url }, user, { purpose: 'reset', mailedTo: null });
   await store.writeAll([link.statement]);

@@ -1,4 +1,4 @@
-/** Stores a consent without its page, for tests of what depends on it. */
+/** Stores a consent without the page, for tests of what depends on it. */
 
 import type { Scope } from '../../../src/authorization/applications/scope.ts';
 import { type ConsentDecision, saveConsentIn } from '../../../src/authorization/oauth/protocol/consent-store.ts';

@@ -1,4 +1,4 @@
-/** Creates a signed-in person for a load on two releases. */
+/** Creates a signed-in person for a load test of two releases. */
 import type { User } from '../../../src/authorization/accounts/user-store.ts';
 import { statement } from '../../../src/database/store.ts';
 import { type AuthorizationEndpoint, type SignedIn, signIn } from './authorization-server.ts';
@@ -12,7 +12,7 @@ const insertCallerSql = statement(
   `INSERT INTO users (id, login, login_key, name, is_admin, created_at_ms) VALUES ($1, 'caller', 'caller', 'Caller', 0, $2)`,
 );
 
-/** Writes only columns that every release has: the previous release has created the tables, and this one has not started yet. */
+/** Uses only columns that both releases have: the tables were created by the release before, and not migrated yet. */
 export async function createCaller(at: AuthorizationEndpoint): Promise<SignedIn> {
   const user: User = {
     id: 'c'.repeat(24),

@@ -17,9 +17,9 @@ export interface OAuthJourney {
   readonly program: Program;
   readonly callback: Callback;
   readonly page: Page;
-  /** Runs `trivet app create` with these options; by default the redirect address is that of `callback`. */
+  /** Runs `trivet app create` with these options; the redirect URI is `callback` unless they name one. */
   register(...options: string[]): Promise<ClientCredentials>;
-  /** Acts as the person: signs in and presses Allow when asked, until the browser reaches the client. */
+  /** Acts as the person: signs in and presses Allow if asked to, and ends at the callback of the client. */
   approve(url: string): Promise<void>;
   approveAndReturn(url: string): Promise<URL>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -1,9 +1,9 @@
-/** A passkey without a browser: an ES256 key that answers ceremonies of WebAuthn, without attestation. */
+/** A passkey without a browser: an ES256 key that answers WebAuthn ceremonies, without attestation. */
 import { createHash, createSign, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 
 export interface SoftwarePasskey {
   readonly id: string;
-  /** The COSE key. */
+  /** The public key in COSE format. */
   readonly publicKey: Uint8Array;
   /** What the script of the page posts at the end of a sign-in, as JSON. */
   readonly signIn: (challenge: string) => string;

@@ -1,6 +1,6 @@
 /**
- * Grants tokens to an application that acts for itself, machine to machine (RFC 6749 §4.4). It owns nothing
- * here.
+ * Grants tokens to an application that acts for itself, machine to machine (RFC 6749 §4.4). Such an application owns no
+ * resources here.
  */
 import { findUserById } from '../../accounts/user-store.ts';
 import { DEFAULT_SCOPE, formatScope, needsPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
@@ -39,14 +39,14 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
 };
 
-/** A disabled person could go on through their application's own tokens, so none is issued; token-store.ts refuses earlier ones. */
+/** Throws if the owner is disabled, who could otherwise act through the application. token-store.ts refuses earlier tokens. */
 async function checkOwner({ store }: ProtocolDependencies, ownerId: string | undefined): Promise<void> {
   const owner = ownerId === undefined ? undefined : await findUserById(store, ownerId);
   if (owner !== undefined && owner.disabledAtMs !== null)
     throw createOAuthFailure('unauthorized_client', 'The person who registered this client is disabled');
 }
 
-/** There is no user behind the token, so that scopes of people are left out like unknown names. */
+/** Reads the scope. The token has no user, so scopes that need a person are left out, as unknown names are. */
 function readScope({ values }: Exchange): readonly Scope[] {
   const text = values.get('scope');
   if (text === undefined) return DEFAULT_SCOPE;

@@ -1,4 +1,4 @@
-/** Answers a device that asks whether its user has decided: pending, slow down, denied, tokens (RFC 8628 §3.4). */
+/** Answers the polls of a device until its user has decided: pending, slow down, denied, tokens (RFC 8628 §3.4). */
 
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
 import {
@@ -18,7 +18,7 @@ import { requireClient } from './require-client.ts';
 
 const DESCRIPTION_OF = {
   authorization_pending: 'The user has not decided yet',
-  slow_down: `The device asks too often, wait ${SLOW_DOWN_SECONDS} seconds longer from now on`,
+  slow_down: `The device polls too often: add ${SLOW_DOWN_SECONDS} seconds to the polling interval`,
   expired_token: 'The device code has expired, begin again',
   access_denied: 'The user refused',
 } as const;

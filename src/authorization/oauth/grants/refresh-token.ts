@@ -1,6 +1,6 @@
 /**
  * Exchanges a refresh token for new tokens, with rotation (RFC 6749 §6, RFC 9700 §4.14.2). GitCode's clients send the token
- * alone; credentials that are sent are checked, before the token is touched.
+ * alone; credentials that are sent are checked before the token is used.
  */
 
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
@@ -57,8 +57,8 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
 };
 
 /**
- * The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. The access token may have expired
- * since, and been swept: then the client goes on with the refresh token, whose row says when both were issued.
+ * Returns the same answer as the first request did, byte for byte: the client lost that answer, or two tabs refreshed at once. If
+ * the access token has been swept meanwhile, the row of the new refresh token has the time when both were issued.
  */
 async function repeatAnswer(
   dependencies: ProtocolDependencies,

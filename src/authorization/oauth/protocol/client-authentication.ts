@@ -1,6 +1,6 @@
 /**
- * Authenticates the client of a request by Basic, form, JSON or query credentials (RFC 6749 §2.3, `invalid_client`). A failed
- * authentication touches neither code nor token.
+ * Authenticates the client of a request by Basic, form, JSON or query credentials (RFC 6749 §2.3, `invalid_client`). After a
+ * failed authentication, the code or token of the request is not used.
  */
 import { Buffer } from 'node:buffer';
 import { auditStatement } from '../../accounts/audit-store.ts';
@@ -16,7 +16,7 @@ import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
 import type { RequestParameters } from './parameters.ts';
 
-/** The request says this about its client; nothing of it is proven. */
+/** The unproven claims of a request about its client. */
 export interface PresentedClient {
   readonly clientId: string | undefined;
   readonly secret: string | undefined;
@@ -41,7 +41,7 @@ export function readClient(authorization: string | undefined, parameters: Reques
   return { clientId: basic.clientId, secret: basic.secret, isSecretInQuery: false };
 }
 
-/** Undefined when another scheme was used. */
+/** Returns undefined for another authentication scheme. */
 function readBasic(
   authorization: string,
 ): { readonly clientId: string; readonly secret: string | undefined } | undefined {
@@ -56,7 +56,7 @@ function readBasic(
   return { clientId: decodeForm(text.slice(0, colonAt)), secret: secret === '' ? undefined : secret };
 }
 
-/** RFC 6749, 2.3.1: both are form-encoded inside Basic. A value that cannot be decoded is refused. */
+/** Decodes the id or secret, which are form-encoded inside Basic (RFC 6749 §2.3.1). Throws if that is not possible. */
 function decodeForm(text: string): string {
   try {
     const decoded = decodeURIComponent(text.replaceAll('+', ' '));
@@ -70,8 +70,8 @@ function decodeForm(text: string): string {
 const NO_HASH = new Uint8Array(32);
 
 /**
- * Throws `invalid_client` for an unknown client, a wrong secret, or a disabled application: one answer, and the same
- * work, for all. A confidential client without a secret comes back with `isAuthenticated` false; most grants refuse it.
+ * Throws `invalid_client` for an unknown client, a wrong secret, or a disabled application, with the same answer and the same
+ * work for each. For a confidential client that sent no secret, `isAuthenticated` is false; most grants refuse it.
  */
 export async function authenticateClient(
   dependencies: ProtocolDependencies,
@@ -82,8 +82,8 @@ export async function authenticateClient(
   const slot = presented.secret === undefined ? undefined : findSecretSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
-    // Past the limit a wrong secret is answered 429 and not recorded. A right one is still taken: others at this address must not
-    // keep out a client with its secret.
+    // Over the limit, a wrong secret is answered with 429 and not recorded. A right one is not limited: others at this address
+    // must not lock out a client that has its secret.
     dependencies.limits.checkAndCount('client', `${presented.clientId}|${address}`);
     await recordFailure(dependencies, {
       clientId: presented.clientId,
@@ -113,8 +113,8 @@ interface FailedClient {
 const MAX_CLIENT_ID_LENGTH = 100;
 
 /**
- * Recorded for an unknown client too, so that the answers of both take the same work. What a stranger called a client has no
- * characters that could change the line of the log around it: client ids are printable ASCII (RFC 6749, appendix A.1).
+ * Records the failure for an unknown client too, so that both answers take the same work. Client ids are printable ASCII
+ * (RFC 6749 appendix A.1), so other characters are replaced: in an id that a stranger made up, they could change how the log reads.
  */
 async function recordFailure(
   dependencies: ProtocolDependencies,
@@ -139,8 +139,8 @@ interface SecretUse {
 const HOUR_MS = 3_600_000;
 
 /**
- * The times are written at most once an hour, that of a query once a day, and not awaited: what the owner sees must not cost a
- * write in every exchange. A time ahead was written by a wrong clock, and is replaced.
+ * Writes the last use at most once an hour, and the use in a query once a day, without waiting: these times are only shown to the
+ * owner, and must not cost a write in every exchange. A time in the future was written by a wrong clock, and is replaced.
  */
 function recordSecretUse(
   dependencies: ProtocolDependencies,

@@ -1,6 +1,6 @@
 /**
- * Stores authorization codes and redeems each once; a code used twice revokes the tokens that it gave. A code is redeemed by one
- * conditional UPDATE, in the transaction that makes its tokens.
+ * Stores authorization codes and redeems each once; a second use revokes the tokens of the first. One conditional UPDATE redeems
+ * a code, in the transaction that creates its tokens.
  */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { MAX_SKEW_MS } from '../../../steady-clock.ts';
@@ -21,7 +21,7 @@ export interface NewCode extends PersonOrigin {
   readonly expiresAtMs: number;
 }
 
-/** An exchange is checked against these fields. They never change, so they may be read before the redemption. */
+/** The fields that an exchange is checked against. They never change, so it is safe to read them before the redemption. */
 export interface IssuedCode {
   readonly clientId: string;
   readonly userId: string;
@@ -42,7 +42,7 @@ interface CodeRow {
   readonly auth_time_ms: number;
 }
 
-/** After this many wrong verifiers a code is dead: an honest client needs no more. */
+/** After this many wrong verifiers a code becomes invalid: an honest client needs no more. */
 const MAX_FAILED_ATTEMPTS = 5;
 
 const insertCodeSql = statement(
@@ -60,7 +60,7 @@ const countFailureSql = statement(
   'count-code-failure',
   'UPDATE authorization_codes SET failed_attempts = failed_attempts + 1 WHERE code_hash = $1',
 );
-// A code from the future was issued while the clock was wrong, and would be valid for too long.
+// Refuses a code dated in the future: it was issued while the clock was wrong, and would be valid for too long.
 const redeemSql = statement<{
   user_id: string;
   user_epoch: number;
@@ -104,7 +104,7 @@ export interface AllowedCode {
   readonly audit: BoundStatement;
 }
 
-/** A person's decision, and the code that results from it. */
+/** Stores a person's decision and the code for it. */
 export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
   import.meta.url,
   'insertAllowedCode',
@@ -140,16 +140,16 @@ export interface Redemption {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
-  /** Empty when the audit log has enough of these events (`issue-log.ts`). */
+  /** Empty if the audit log has enough of these events (`issue-log.ts`). */
   readonly audit: readonly BoundStatement[];
-  /** Also deletes families over the limit of tokens per client (surplus-tokens-store.ts). */
+  /** Whether this call also deletes families over the limit (surplus-tokens-store.ts). */
   readonly deletesSurplus: boolean;
   readonly address: string | undefined;
 }
 
 /**
- * Call it only after client and verifier were found right: a second redemption then means that the code was
- * stolen, and every token of the first dies (RFC 6749 §4.1.2).
+ * Redeems a code. Call it only after client and verifier were checked: then a second redemption means that the code was stolen,
+ * and every token of the first becomes invalid (RFC 6749 §4.1.2).
  */
 export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedure(
   import.meta.url,

@@ -12,7 +12,7 @@ const consentOfSql = statement<ConsentRow>(
   'consent-of',
   'SELECT scope, grant_id FROM consents WHERE user_id = $1 AND client_id = $2',
 );
-// Bounded: it is a word on a page, and need not be exact where it is large.
+// Counts up to a limit: the page does not need an exact large number.
 const countConsentsOfSql = statement<{ people: number }>(
   'count-consents-of-client',
   'SELECT COUNT(*) AS people FROM (SELECT user_id FROM consents WHERE client_id = $1 LIMIT $2) AS few',
@@ -23,8 +23,8 @@ const insertConsentSql = statement(
    ON CONFLICT (user_id, client_id) DO UPDATE
      SET scope = excluded.scope, grant_id = excluded.grant_id, updated_at_ms = excluded.updated_at_ms`,
 );
-// For a consent that was read: when another call has deleted it since, this fails in PostgreSQL's serializable isolation, and the
-// decision is made again. The statement above would insert it once more, and its tokens would be valid again.
+// For a consent that was read: if another call has deleted it since, this fails in PostgreSQL's serializable isolation, and the
+// decision is made again. The statement above would insert it again, and earlier tokens would become valid again.
 const updateConsentSql = statement(
   'update-consent',
   'UPDATE consents SET scope = $3, grant_id = $4, updated_at_ms = $5 WHERE user_id = $1 AND client_id = $2',
@@ -55,7 +55,7 @@ const consentsOfSql = statement<{
    WHERE c.user_id = $1 ORDER BY c.updated_at_ms DESC, c.client_id`,
 );
 
-/** An application that a user let in. */
+/** An application that a user has allowed. */
 export interface AuthorizedApplication {
   readonly clientId: string;
   readonly name: string;
@@ -63,46 +63,46 @@ export interface AuthorizedApplication {
   readonly scopes: readonly Scope[];
   readonly firstAllowedAtMs: number;
   readonly lastAllowedAtMs: number;
-  /** The application last got a token at this time. */
+  /** When the application last got a token that is still stored. */
   readonly lastUsedAtMs: number | undefined;
   readonly liveTokens: number;
 }
 
-/** A user allows an application these scopes at the moment. */
+/** The scopes that a user allows an application now. */
 export interface Consent {
   readonly scopes: readonly Scope[];
-  /** Codes and tokens name it, and die when it is gone (credential-validity-store.ts). */
+  /** Codes and tokens refer to this id, and become invalid when no consent has it (credential-validity-store.ts). */
   readonly consentId: string;
 }
 
-/** Undefined when the user allows this application nothing. */
+/** Returns undefined if the user has not allowed this application anything. */
 export async function findConsent(store: Store, userId: string, clientId: string): Promise<Consent | undefined> {
   const [row] = await store.read(consentOfSql, [userId, clientId]);
   return row && { scopes: readScopes(row.scope), consentId: row.grant_id };
 }
 
-/** How many people let this application in, `limit` at most. */
+/** Counts the people who have allowed this application, up to `limit`. */
 export async function countPeople(store: Store, clientId: string, limit: number): Promise<number> {
   const [row] = await store.read(countConsentsOfSql, [clientId, limit]);
   return row?.people ?? 0;
 }
 
-/** A person decided this about one request. */
+/** A person's decision about one request. */
 export interface ConsentDecision {
   readonly userId: string;
   readonly clientId: string;
   readonly asked: readonly Scope[];
   /** The scopes that the person allowed. */
   readonly allowedScopes: readonly Scope[];
-  /** The id of a first consent, and of a consent that allows less than before. */
+  /** The id for a first consent, or for one that allows less than before. */
   readonly newConsentId: string;
   readonly nowMs: number;
 }
 
 /**
- * The consent gets those of the requested scopes that the person allowed; scopes that were not requested stay as they were. A
- * consent that became smaller gets a new id, so that no earlier token holds more than the person allows now. Returns its id.
- * Must be called by a serializable procedure.
+ * Adds the requested scopes that the person allowed, removes those that the person did not, and keeps scopes that were not
+ * requested. A consent that became smaller gets a new id, so that no earlier token has more than the person allows now. Returns
+ * the id. Must be called by a serializable procedure.
  */
 export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
   const { userId, clientId, asked, allowedScopes, nowMs } = decision;
@@ -134,7 +134,7 @@ export async function listAuthorizedApplications(
   }));
 }
 
-/** Takes back what a user allowed an application: whatever came of the grant dies with it. What was never allowed is not recorded. */
+/** Revokes a user's consent to an application, which ends its codes and tokens. Records nothing if there was no consent. */
 export async function revokeConsent(
   store: Store,
   {

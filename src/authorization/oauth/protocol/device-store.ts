@@ -33,7 +33,7 @@ const pendingDeviceSql = statement<{ user_code: string; client_id: string; scope
   'pending-device',
   `SELECT user_code, client_id, scope FROM device_codes WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
 );
-// `user_epoch` and `grant_id`: see the words in accounts/credential-validity-store.ts.
+// `user_epoch` and `grant_id` are explained in accounts/credential-validity-store.ts.
 const approveDeviceSql = statement(
   'approve-device',
   `UPDATE device_codes SET state = 'approved', user_id = $3, auth_time_ms = $4, user_epoch = $5, grant_id = $6, scope = $7
@@ -53,7 +53,7 @@ const deviceDecisionSql = statement<{ state: DeviceRow['state'] }>(
   'SELECT state FROM device_codes WHERE user_code = $1 AND user_id = $2 AND expires_at_ms > $3',
 );
 
-/** Whether the user code was free. */
+/** Returns false, and stores nothing, if the user code is taken. */
 export async function insertDeviceCode(store: Store, code: NewDeviceCode): Promise<boolean> {
   const { deviceHash, userCode, clientId, scope, intervalSeconds, issuedAtMs, expiresAtMs } = code;
   const rows = await store.write(insertDeviceSql, [
@@ -77,13 +77,13 @@ export async function findPendingDevice(
   return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
 }
 
-/** The scope of a device: what it asks for, then what its person allowed, which keeps `openid`. Empty for an unknown device. */
+/** The scope of a device: as requested, and after the decision as allowed, with `openid` kept. Empty for an unknown device. */
 export async function findDeviceScope(store: Store, deviceHash: Uint8Array): Promise<string> {
   const [row] = await store.read(deviceScopeSql, [deviceHash]);
   return row?.scope ?? '';
 }
 
-/** Finds the decision of this person about a device; undefined if they did not decide, or it has expired. */
+/** Finds this person's decision about a device; undefined if they have not decided, or the code has expired. */
 export async function findDeviceDecision(
   store: Store,
   { userCode, userId, nowMs }: { readonly userCode: string; readonly userId: string; readonly nowMs: number },
@@ -101,7 +101,7 @@ export interface DeviceApproval {
   readonly audit: BoundStatement;
 }
 
-/** False when it was decided already, or has expired. */
+/** Returns false if the device was decided already, or its code has expired. */
 export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
   import.meta.url,
   'approveDeviceOnce',
@@ -124,7 +124,7 @@ export interface DeviceDenial {
   readonly audit: BoundStatement;
 }
 
-/** False when it was decided already, or has expired. */
+/** Returns false if the device was decided already, or its code has expired. */
 export const denyDeviceOnce: Procedure<DeviceDenial, boolean> = procedure(
   import.meta.url,
   'denyDeviceOnce',
@@ -142,7 +142,7 @@ export interface DevicePoll {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
-  /** Also deletes families over the limit of tokens per client (surplus-tokens-store.ts). */
+  /** Whether this call also deletes families over the limit (surplus-tokens-store.ts). */
   readonly deletesSurplus: boolean;
   readonly address: string;
 }
@@ -178,7 +178,7 @@ const redeemDeviceSql = statement<{ user_id: string; user_epoch: number; grant_i
      AND ${existsStillValid('device_codes')}
    RETURNING user_id, user_epoch, grant_id`,
 );
-/** RFC 8628 §3.5. */
+/** How much `slow_down` adds to the polling interval (RFC 8628 §3.5). */
 export const SLOW_DOWN_SECONDS = 5;
 
 export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
@@ -189,7 +189,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     const [row] = await transaction.run(deviceByHashSql, [deviceHash]);
     if (row === undefined || row.client_id !== poll.clientId || row.state === 'redeemed')
       return { kind: 'invalid_grant' };
-    // A code dated in the future (clock set back since) would live too long.
+    // A code dated in the future (the clock was set back since) would be valid for too long.
     if (row.expires_at_ms <= nowMs || row.issued_at_ms > nowMs + MAX_SKEW_MS) return { kind: 'expired_token' };
     if (row.state === 'denied') return { kind: 'access_denied' };
     if (row.state === 'pending') {

@@ -1,4 +1,4 @@
-/** Signs the identity token (ID token) of a client with its claims: who signed in, when, for whom (OpenID Connect Core §2). Reads it when it comes back. */
+/** Signs identity tokens (ID tokens) and builds their claims (OpenID Connect Core §2). Reads one that comes as `id_token_hint`. */
 import { hash } from 'node:crypto';
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
@@ -18,8 +18,8 @@ export interface IdTokenFacts {
 }
 
 /**
- * The key for the identity token of a grant; undefined unless `openid` is granted. It is read before the grant is spent: a
- * client that repeats an exchange which failed afterwards would lose its tokens for the reuse.
+ * Finds the key for the identity token of a grant; undefined unless `openid` is granted. Call it before the grant is redeemed: if
+ * it failed afterwards, the client would repeat the exchange, and that reuse would revoke its tokens.
  */
 export async function findIdTokenKey(
   { signingKeys }: ProtocolDependencies,
@@ -28,7 +28,7 @@ export async function findIdTokenKey(
   return scope.split(' ').includes('openid') ? await signingKeys.findCurrent() : undefined;
 }
 
-/** Undefined without a key (`findIdTokenKey`). */
+/** Returns undefined without a key (`findIdTokenKey`). */
 export async function createIdToken(
   { issuer }: ProtocolDependencies,
   key: SigningKey | undefined,
@@ -53,12 +53,12 @@ export async function createIdToken(
 
 /** The person whom a client expects. */
 export interface HintedPerson {
-  /** Undefined if the key of the hint is no longer published: anyone may have written what it says. */
+  /** Undefined if the key of the hint is no longer published: its claims cannot be verified, so anyone may have made it. */
   readonly userId: string | undefined;
 }
 
 /**
- * The person whom the client means by `id_token_hint` (§3.1.2.1): one of its identity tokens, which may have expired. Throws
+ * Finds the person of `id_token_hint` (§3.1.2.1), which must be an identity token of this client, but may have expired. Throws
  * `invalid_request` for any other text.
  */
 export async function readIdTokenHint(
@@ -68,7 +68,7 @@ export async function readIdTokenHint(
   const keys = createLocalJWKSet({ keys: await signingKeys.listPublic() });
   const expected = { issuer, audience: clientId, algorithms: [ID_TOKEN_ALGORITHM], requiredClaims: ['sub'] };
   try {
-    // At the beginning of time, no token has expired.
+    // With a clock at 1970, no token has expired.
     const { payload } = await jwtVerify(hint, keys, { ...expected, currentDate: new Date(0) });
     return { userId: payload.sub };
   } catch (error) {
@@ -78,7 +78,7 @@ export async function readIdTokenHint(
   }
 }
 
-/** Reads a token whose signature is not checked. */
+/** Whether the token names this issuer and client; its signature is not verified. */
 function isAddressedTo(
   clientId: string,
   { hint, issuer }: { readonly hint: string; readonly issuer: string },
@@ -91,7 +91,7 @@ function isAddressedTo(
   }
 }
 
-/** §3.1.3.6: the left half of the digest. */
+/** Computes `at_hash` (§3.1.3.6): the left half of the SHA-256, in base64url. */
 export function computeTokenHash(token: string): string {
   return hash('sha256', token, 'buffer').subarray(0, 16).toString('base64url');
 }

@@ -1,4 +1,4 @@
-/** Makes the error answers of OAuth: `invalid_grant`, `invalid_scope` and others (RFC 6749 §5.2). */
+/** Makes the error responses of OAuth: `invalid_grant`, `invalid_scope` and others (RFC 6749 §5.2). */
 import { Failure, type FailureCode } from '../../../errors.ts';
 
 export type OAuthErrorCode =
@@ -38,7 +38,7 @@ export function createOAuthFailure(
   return new Failure(CODE_OF[oauthError] ?? 'invalid', description, details);
 }
 
-/** One description for every reason: a guesser must not learn which check failed. */
+/** Has one description for every reason, so that a guesser does not learn which check failed. */
 export function refuseGrant(): Failure {
   const reasons = 'unknown, used, expired, revoked or was issued to another client';
   const description = `The grant is ${reasons}, or redirect_uri or code_verifier does not belong to it`;
@@ -53,16 +53,17 @@ export function refuseUnknownScopes(): Failure {
 }
 
 export function refuseWiderScope(): Failure {
-  const description = 'The scope is wider than the one that was granted: without scope, the answer has all of that';
+  const description =
+    'The scope is wider than the granted one; leave out the parameter scope to get all of the granted scope';
   return createOAuthFailure('invalid_scope', description);
 }
 
-/** `name`: one that is known here. A name that a stranger made up may have characters that no description may (RFC 6749 §5.2). */
+/** `name` must be a known parameter: other names may have characters that RFC 6749 §5.2 forbids in a description. */
 export function refuseRepeatedParameter(name: string): Failure {
   return createOAuthFailure('invalid_request', `The parameter ${name} was sent more than once`);
 }
 
-/** RFC 6749 §5.2: 401, and the challenge of the scheme that was used. */
+/** 401 with a challenge for Basic authentication (RFC 6749 §5.2). */
 export function refuseClient(): Failure {
   return createOAuthFailure('invalid_client', 'Client authentication failed', {
     'WWW-Authenticate': 'Basic realm="trivet", charset="UTF-8"',

@@ -1,13 +1,13 @@
 /**
- * Reads the parameters of a protocol request, each name once. An empty value counts as absent; unknown names are ignored, whatever
- * they hold (RFC 6749 §3.1, §3.2): some clients post back the whole token answer, with its numbers, to refresh it.
+ * Reads the parameters of a protocol request, each name once. An empty value counts as absent. Unknown names are ignored, whatever
+ * their values are (RFC 6749 §3.1, §3.2): some clients refresh by sending back the whole token response, with its numbers.
  */
 import { isFailure } from '../../../errors.ts';
 import type { Call } from '../../../http/endpoint.ts';
 import { parseJson, parsePairs } from '../../../http/parser-limits.ts';
 import { createOAuthFailure, refuseRepeatedParameter } from './oauth-error.ts';
 
-/** Every parameter that an endpoint reads. */
+/** The names of all parameters that an endpoint reads. */
 const NAMES = [
   'grant_type',
   'client_id',
@@ -27,7 +27,7 @@ export type ParameterValues = ReadonlyMap<ParameterName, string>;
 
 export interface RequestParameters {
   readonly values: ParameterValues;
-  /** The parameters that came in the query, where a log can keep them. */
+  /** The parameters that were sent in the query, where a log can keep them. */
   readonly inQuery: ReadonlySet<ParameterName>;
 }
 
@@ -57,7 +57,7 @@ function addPairs(values: Map<ParameterName, string>, pairs: Iterable<readonly [
   }
 }
 
-/** A control character can be in no value of ours, and a lone surrogate or NUL in no text column. */
+/** No valid value has control characters, and no text column takes a lone surrogate or NUL. */
 function hasForbiddenCharacter(value: string): boolean {
   for (let index = 0; index < value.length; index++) if (value.charCodeAt(index) < 0x20) return true;
   return !value.isWellFormed();
@@ -87,7 +87,7 @@ async function readForm(call: Call): Promise<Iterable<readonly [string, unknown]
   }
 }
 
-/** Throws `invalid_request` when it is missing. */
+/** Throws `invalid_request` if the parameter is missing. */
 export function requireParameter(values: ParameterValues, name: ParameterName): string {
   const value = values.get(name);
   if (value === undefined) throw createOAuthFailure('invalid_request', `The parameter ${name} is missing`);

@@ -15,13 +15,13 @@ type SourcedField = 'start_ms' | 'first_token_ms' | 'end_ms' | 'input_tokens' | 
 export interface Benchmark {
   /** A whole JSON document, one JSON object a line, or rows of CSV. */
   readonly shape: 'document' | 'lines' | 'csv';
-  /** Whether the file names its servers. */
+  /** True if the file names its servers. */
   readonly namesServers: boolean;
-  /** Whether a document, a line or a row of CSV is of this format. */
+  /** Returns true if a document, a line or a row of CSV has this format. */
   readonly matches: (value: unknown) => boolean;
-  /** Found in the first 64 KiB of a document that is cut off there. */
+  /** Detects a document by its first 64 KiB. */
   readonly mark: RegExp | undefined;
-  /** The fields of the file from which those of a record are made, for refusals. */
+  /** The fields of the file from which each field of a record is computed, for refusals. */
   readonly sources: Readonly<Record<SourcedField, string>>;
   readonly read: (value: unknown, context: BenchmarkContext) => Iterable<BenchmarkRow>;
 }
@@ -113,7 +113,7 @@ export const BENCHMARKS: Readonly<Record<BenchmarkFormat, Benchmark>> = {
   },
 };
 
-/** A refusal of a record in the words of the file that it was made of. */
+/** Replaces the names of our fields in a refusal with those of the file. */
 export function toFileWords(format: BenchmarkFormat, refusal: string): string {
   const { sources } = BENCHMARKS[format];
   return refusal.replaceAll(/\b[a-z_]+\b/g, (word) =>

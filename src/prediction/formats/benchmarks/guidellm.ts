@@ -18,7 +18,7 @@ export function isGuidellm(value: unknown): boolean {
   return isFields(value) && Array.isArray(value.benchmarks);
 }
 
-/** Benchmarks of one report follow each other, so each is a run of its own. */
+/** The benchmarks of one report ran one after the other, so each is its own run. */
 export function* readGuidellm(value: unknown, context: BenchmarkContext): Generator<BenchmarkRow> {
   let line = 0;
   for (const [b, benchmark] of ((value as Fields).benchmarks as unknown[]).entries()) {
@@ -43,7 +43,7 @@ function toRecord(request: Fields, context: BenchmarkContext): RequestRecord {
     ...(isAbsent(request.cached_tokens) ? {} : { cached_tokens: readNumber(request.cached_tokens, 'cached_tokens') }),
     start_ms: seconds('request_start') * 1000,
     first_token_ms: seconds('first_token_iteration') * 1000,
-    // TPOT is then `inter_token_latency_ms`; its `time_per_output_token_ms` counts the wait for the first token too.
+    // So TPOT is the `inter_token_latency_ms` of GuideLLM: its `time_per_output_token_ms` includes the wait for the first token.
     end_ms: seconds('last_token_iteration') * 1000,
     input_tokens: readNumber(request.prompt_tokens, 'prompt_tokens'),
     output_tokens: readNumber(request.output_tokens, 'output_tokens'),

@@ -27,7 +27,7 @@ export function* readInferencePerf(value: unknown, context: BenchmarkContext): G
 function toRecord(request: Fields, context: BenchmarkContext): RequestRecord {
   if (request.error !== undefined && request.error !== null) throw refuse('the request failed');
   const info = readFields(request.info, 'info');
-  // Older versions have the fields of the answer in `info` itself.
+  // Older versions write the fields of the answer into `info` itself.
   const response = isFields(info.response_metrics) ? info.response_metrics : info;
   const startMs = readNumber(request.start_time, 'start_time') * 1000;
   const { firstMs, lastMs } = readTokenTimes(response.output_token_times);
@@ -37,7 +37,7 @@ function toRecord(request: Fields, context: BenchmarkContext): RequestRecord {
     ...(typeof info.lora_adapter === 'string' ? { target_model: info.lora_adapter } : {}),
     start_ms: startMs,
     first_token_ms: firstMs,
-    // The last token, not the end of the answer, which comes after the usage and the mark of the end.
+    // The last token, and not the end of the answer: usage and end marker come between them.
     end_ms: outputTokens > 1 ? lastMs : Math.max(lastMs, readNumber(request.end_time, 'end_time') * 1000),
     input_tokens: readInputTokens(info),
     output_tokens: outputTokens,

@@ -20,7 +20,7 @@ export function readLmbench(value: unknown, context: BenchmarkContext): Benchmar
   return [toRow({ line: context.line }, () => toRecord(value as Fields, context))];
 }
 
-/** The largest difference, as a share of the whole time, or of a second if that is more: a larger one means another unit or clock. */
+/** The largest difference, as a share of the end-to-end time or of one second, if longer. Above it, units or clocks differ. */
 const TOLERANCE = 0.1;
 
 function toRecord(row: Fields, context: BenchmarkContext): RequestRecord {

@@ -7,7 +7,7 @@ import type { BenchmarkContext, BenchmarkRow } from './row.ts';
 
 export const isOtlpLine: (value: unknown) => boolean = isOtlpJson;
 
-/** Spans of anything but a request of vLLM are passed over. */
+/** Skips spans that are not of a request of vLLM. */
 export function* readOtlpLine(value: unknown, context: BenchmarkContext): Generator<BenchmarkRow> {
   const { line } = context;
   try {

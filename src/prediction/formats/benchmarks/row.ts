@@ -1,4 +1,4 @@
-/** Reads the fields of one row of a benchmark into a record of a request. */
+/** Reads one row of a benchmark's file as a record of a request. */
 import { Failure, isFailure } from '../../../errors.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -19,7 +19,7 @@ export interface RequestRecord extends Fields {
 
 export interface BenchmarkRow {
   readonly line: number;
-  /** Where in the file the row stands, for a file that has no lines. */
+  /** The position of the row in the file, such as `[1]`, for a file without lines. */
   readonly place?: string;
   /** Undefined for a row that cannot be learned from; `problem` says why. */
   readonly record: RequestRecord | undefined;
@@ -27,7 +27,7 @@ export interface BenchmarkRow {
 }
 
 export interface BenchmarkContext {
-  /** The run: requests of one run are each other's load. */
+  /** The name of the run. The requests of one run are the load of each other. */
   readonly run: string;
   /** The server that was measured, as `server_ip` names it; empty if the file names its servers. */
   readonly server: string;
@@ -40,7 +40,7 @@ export interface RowPlace {
   readonly place?: string;
 }
 
-/** The row that `read` makes, or the failure that it throws, whose message must not hold values of the file. */
+/** Returns the row that `read` returns, or the message of the failure that it throws, which must not contain values of the file. */
 export function toRow(at: RowPlace, read: () => RequestRecord): BenchmarkRow {
   try {
     return { ...at, record: read() };
@@ -60,7 +60,7 @@ export function readNumber(value: unknown, name: string): number {
   throw refuse(value === undefined || value === null ? `${name} must be present` : `${name} must be a finite number`);
 }
 
-/** A time to the first token: 0 is what benchmarks write for a request that failed or was not streamed. */
+/** Reads a TTFT. Benchmarks write 0 for a request that failed or was not streamed. */
 export function readTtft(value: unknown, name: string): number {
   const ttft = readNumber(value, name);
   if (ttft === 0) throw refuse(`${name} must be more than 0: the request failed or was not streamed`);
@@ -73,7 +73,7 @@ export function readFields(value: unknown, name: string): Fields {
   throw refuse(value === undefined || value === null ? `${name} must be present` : `${name} must be an object`);
 }
 
-/** An object's member, empty when it is absent. */
+/** Returns a member of an object; empty when it is absent. */
 export function readOptionalFields(value: unknown): Fields {
   return isFields(value) ? value : {};
 }

@@ -1,6 +1,6 @@
 /**
  * Reads the JSON of `vllm bench serve --save-result --save-detailed`. Times are seconds; starts are on a clock of the process.
- * vLLM writes `date` when all requests have ended, so the last end is put there.
+ * vLLM writes `date` when all requests have ended, so the last end is dated with it.
  */
 import { Failure } from '../../../errors.ts';
 import { FIRST_EPOCH_MS } from '../../schema/milliseconds.ts';
@@ -32,7 +32,7 @@ export function* readVllmBench(value: unknown, context: BenchmarkContext): Gener
   for (const row of rows) yield row.record === undefined ? row : { ...row, record: moveBy(originMs, row.record) };
 }
 
-/** Times are on the clock of the document. */
+/** Reads a request with times on the clock of the document. */
 function readRequest(result: Fields, i: number, context: BenchmarkContext): RequestRecord {
   if (itemOf(result, 'errors', i)) throw refuse('the request failed');
   const startMs = readNumber(itemOf(result, 'start_times', i), 'start_times[]') * 1000;
@@ -52,7 +52,7 @@ function moveBy(ms: number, { start_ms, first_token_ms, end_ms, ...record }: Req
   return { ...record, start_ms: start_ms + ms, first_token_ms: first_token_ms + ms, end_ms: end_ms + ms };
 }
 
-/** TPOT is then (latency − ttft) ÷ (output tokens − 1). Versions without `latencies` have the gaps between tokens. */
+/** With the latency, TPOT is (latency − ttft) ÷ (output tokens − 1). Versions without `latencies` have the gaps between tokens. */
 function readLatencyMs(result: Fields, i: number, ttftMs: number): number {
   if (result.latencies !== undefined) return readNumber(itemOf(result, 'latencies', i), 'latencies[]') * 1000;
   const gaps = itemOf(result, 'itls', i);
@@ -65,7 +65,7 @@ function itemOf(result: Fields, name: string, i: number): unknown {
   return Array.isArray(list) ? list[i] : undefined;
 }
 
-/** How many requests there are. Throws unless the arrays are there and equally long. */
+/** Returns the number of requests. Throws unless all arrays are present and equally long. */
 function checkArrays(result: Fields): number {
   for (const name of ARRAYS)
     if (!Array.isArray(result[name]))
@@ -82,7 +82,7 @@ function checkArrays(result: Fields): number {
 
 const DATE = /^(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})(\d{2})$/;
 
-/** Returns what turns a time into milliseconds since the epoch; 0 when times are that, or the document has no date. */
+/** Returns what to add to a time for milliseconds since the epoch; 0 if times are that already, or the document has no date. */
 function findOrigin({ date }: Fields, rows: readonly BenchmarkRow[]): number {
   const lastMs = rows.reduce(
     (latest, { record }) => Math.max(latest, record?.end_ms ?? latest),

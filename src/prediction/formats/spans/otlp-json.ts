@@ -9,7 +9,7 @@ export function isOtlpJson(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value.resourceSpans);
 }
 
-/** Throws `invalid` with the path of the field that is wrong, `too_large` for too many parts. */
+/** Throws `invalid` with the path of the wrong field, and `too_large` for too many parts. */
 export function* readOtlpJson(request: unknown): Generator<Span> {
   const root = readFields(request, 'request');
   let parts = 0;
@@ -56,7 +56,7 @@ function readAttributes(owner: Fields, place: string): Attributes {
   return attributes;
 }
 
-/** Undefined for arrays, maps and bytes: no attribute that is read has such a value. */
+/** Returns undefined for arrays, maps and bytes: no attribute that is read has such a value. */
 function readValue(value: Fields, place: string): AttributeValue | undefined {
   if (value.stringValue !== undefined) return readText(value.stringValue, `${place}.stringValue`);
   if (value.intValue !== undefined) return readInteger(value.intValue, `${place}.intValue`);
@@ -79,7 +79,7 @@ function readText(value: unknown, place: string): string {
   return value;
 }
 
-/** Proto3 leaves out a list that is empty. */
+/** The JSON of proto3 omits an empty list. */
 function readList(value: unknown, place: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw new Failure('invalid', `${place} must be an array`);

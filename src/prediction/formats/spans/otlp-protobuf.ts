@@ -6,12 +6,12 @@ import { type Attributes, type AttributeValue, type Span, STATUS_ERROR } from '.
 const [VARINT, FIXED64, BYTES] = [0, 1, 2];
 const tag = (field: number, wireType: number): number => (field << 3) | wireType;
 
-/** Counts the messages inside of an export: empty ones take two bytes each. */
+/** Counts the messages inside an export, since an empty one takes only two bytes. */
 class ExportReader extends WireReader {
   messages = 0;
 }
 
-/** Throws `invalid` for bytes that are not such a message, `too_large` for too many parts. */
+/** Throws `invalid` for bytes that are not such a message, and `too_large` for too many parts. */
 export function readOtlpProtobuf(bytes: Uint8Array): Span[] {
   const reader = new ExportReader(bytes);
   const spans: Span[] = [];
@@ -23,7 +23,7 @@ export function readOtlpProtobuf(bytes: Uint8Array): Span[] {
 
 type FieldReaders = Readonly<Record<number, () => void>>;
 
-/** Unknown fields are passed over. */
+/** Skips unknown fields. */
 function eachField(reader: ExportReader, readers: FieldReaders): void {
   checkParts(++reader.messages);
   while (reader.hasMore()) {
@@ -88,7 +88,7 @@ function readAttribute(reader: ExportReader, into: Map<string, AttributeValue>):
   if (value !== undefined) into.set(key, value);
 }
 
-/** Undefined for arrays, maps and bytes: no attribute that is read has such a value. */
+/** Returns undefined for arrays, maps and bytes: no attribute that is read has such a value. */
 function readValue(reader: ExportReader): AttributeValue | undefined {
   let value: AttributeValue | undefined;
   eachField(reader, {
@@ -117,7 +117,7 @@ function readHex(reader: ExportReader): string {
 
 function readFixed64(reader: ExportReader): number {
   const start = reader.position;
-  // Checks that all eight bytes are there.
+  // This checks that all eight bytes are there.
   reader.readDouble();
   return Number(reader.view.getBigUint64(start, true));
 }

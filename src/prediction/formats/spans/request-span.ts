@@ -1,7 +1,7 @@
-/** Reads what vLLM says about a request in its span: times, tokens, model. Times in attributes are seconds. */
+/** Reads the times, tokens and model of a request from its vLLM span. Times in attributes are seconds. */
 import type { Attributes, Span } from './span.ts';
 
-/** A request-level record, as `formats/request-log.ts` reads it, without its run. */
+/** A request as in `formats/request-log.ts`, without a run. */
 export interface RequestSpan {
   readonly requestId: string;
   /** Empty when neither the span nor its resource names it. */
@@ -12,7 +12,7 @@ export interface RequestSpan {
   readonly firstTokenMs: number;
   readonly endMs: number;
   readonly inputTokens: number;
-  /** 0 when the span does not say. */
+  /** 0 when the span does not have the number. */
   readonly cachedTokens: number;
   readonly outputTokens: number;
 }
@@ -22,16 +22,16 @@ export type ParsedSpan = { readonly request: RequestSpan } | { readonly refusal:
 const TTFT = 'gen_ai.latency.time_to_first_token';
 const E2E = 'gen_ai.latency.e2e';
 const INPUT = 'gen_ai.usage.prompt_tokens';
-/** Only some versions send it. */
+/** Only some versions of vLLM send it. */
 const CACHED = 'gen_ai.usage.cached_tokens';
 const OUTPUT = 'gen_ai.usage.completion_tokens';
-/** Several answers to one prompt: their tokens are added up, so the time of a single answer is unknown. */
+/** More than 1 means several answers to one prompt: vLLM adds up their tokens, so the time of a single answer is unknown. */
 const SEQUENCES = ['gen_ai.request.n', 'gen_ai.usage.num_sequences'];
 
 /** Attributes of a resource that name a server, the most exact first. */
 const SERVER_ATTRIBUTES = ['server.address', 'k8s.pod.ip', 'service.instance.id', 'k8s.pod.name', 'host.name'];
 
-/** Attributes that name the target model, the most exact first. V1 of vLLM writes none: a resource may be given one. */
+/** Attributes that name the target model, the most exact first. V1 of vLLM writes none; an operator can add one to the resource. */
 const MODEL_ATTRIBUTES = ['gen_ai.response.model', 'gen_ai.request.model'];
 
 /** The refusal of a span without such an attribute. */
@@ -40,7 +40,7 @@ export const MODEL_MISSING = `the span or its resource must name the model, with
 /** The refusal of a span whose resource has none of them. */
 export const SERVER_MISSING = `the resource must name the server, with one of ${SERVER_ATTRIBUTES.join(', ')}`;
 
-/** Undefined for a span that is not of a request of vLLM, as those of other programs in the same trace. */
+/** Returns undefined for a span that is not of a request of vLLM, such as those of other programs in the same trace. */
 export function parseRequestSpan(span: Span): ParsedSpan {
   const { attributes } = span;
   if (!attributes.has(TTFT) && !attributes.has(E2E)) return undefined;

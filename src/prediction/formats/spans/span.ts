@@ -1,11 +1,11 @@
-/** Declares the parts of a span that say how a request went. */
+/** Declares the parts of a span from which a request is read. */
 
-/** A span of a trace, as OTLP carries it in JSON or protobuf: the parts that say how a request went. */
+/** The parts that are read of a span in OTLP, from JSON or protobuf. */
 export type AttributeValue = string | number | boolean;
 export type Attributes = ReadonlyMap<string, AttributeValue>;
 
 export interface Span {
-  /** The ids have hexadecimal digits; both may be empty. */
+  /** The ids are hexadecimal; both may be empty. */
   readonly traceId: string;
   readonly spanId: string;
   /** Milliseconds since the epoch. */

@@ -1,4 +1,4 @@
-/** Trains a forest by gradient boosting, with early stopping. */
+/** Trains a forest by gradient boosting, with early stopping and a fixed seed of its random numbers. */
 import type { BinnedRows } from '../binning.ts';
 import { createRandom, sampleMask } from '../random.ts';
 import { createForest, type FittedTree, type Forest, MAX_DEPTH } from '../tree.ts';

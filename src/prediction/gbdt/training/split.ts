@@ -1,4 +1,4 @@
-/** Searches the split of a tree level with the largest gain, under monotone constraints. */
+/** Searches the split of a tree level in TypeScript; `../assembly/train.ts` does the same in WebAssembly, which normally runs. */
 import type { HistogramLayout } from './histogram.ts';
 
 /** The constraints of a split; weights are in the units of the quantised weights. */

@@ -1,4 +1,4 @@
-/** Gives target models without a trained version a live model of their own, as long as there is room: callers may send any name. */
+/** Gives each target model without a trained version a live model: of 256 names, one unused for ten minutes gives way to a new one. */
 import type { World } from '../../../world.ts';
 
 export interface UntrainedModels<Model> {

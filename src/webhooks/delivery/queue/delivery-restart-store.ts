@@ -1,6 +1,7 @@
 /**
- * Restarts deliveries for a redelivery, a replay or a test, and reserves them for a manual attempt. If that attempt stores no
- * result in time, the workers send the delivery. `delivery-state.ts` explains the columns of a waiting delivery.
+ * Restarts one delivery (redelivery, test) or all failed ones since a time (replay), and reserves them for manual attempts. If
+ * such an attempt stores no result in time, the workers send the delivery. `delivery-state.ts` explains the columns of a waiting
+ * delivery.
  */
 import {
   type BoundStatement,

@@ -1,4 +1,4 @@
-/** Expires held deliveries and deletes old ones, a bounded number in each statement. */
+/** Expires held deliveries, cancels those of deleted hooks, and deletes old ones, a bounded number in each statement. */
 import {
   conditionalProcedure,
   nameStatement,

@@ -1,4 +1,4 @@
-/** Disables a hook after 410 Gone, or after 20 failed attempts in a row over at least five days. */
+/** Decides when a hook is disabled: after 410 Gone, or after 20 failed attempts in a row over at least five days. */
 import type { Outcome } from './attempt-outcome.ts';
 
 /** A hook is disabled only if its attempts have failed for at least this long. */

@@ -1,4 +1,4 @@
-/** Limits how many manual attempts are under way at once: for each owner of places (a hook or a person), and in this process. */
+/** Limits how many manual attempts are under way at once: for each hook or person, and in this process. */
 
 export interface LimitedPlaces<Owner> {
   /** Takes a place, which the returned function frees; undefined if all are taken. */
