@@ -1,17 +1,17 @@
 /**
- * What attacks on the gRPC and HTTP ports cost a client that behaves: each against the real program, started afresh,
- * with `PREDICTION_AUTH` on and off. Attackers show no token, so with it on they are strangers.
+ * Measures what attacks on the gRPC and HTTP ports cost a well-behaved client: each runs against the real program, newly started,
+ * with `PREDICTION_AUTH` on and off. Attackers send no token, so with it on they are not authenticated.
  *
  * `node bench/abuse.ts [--only TEXT] [--auth off,on] [--seconds 2] [--tries 3] [--json] [--list]`
  *
- * Exits with 1 if an attack misses a goal: no failure, p99 at most three times that without the attack, right before it,
- * and twice beside one client that is greedy but valid, at most 400 MB of memory. An attack that misses p99 is tried
- * again, since noise of the machine only adds to it: the try with the smallest ratio counts, and all are printed. A
- * failed call, a process that dies and too much memory count in whichever try they happen.
+ * Exits with 1 if an attack misses a goal: no failed call; p99 at most three times, and beside one greedy but valid client twice, the
+ * p99 measured right before the attack; at most 400 MB of memory. An attack that misses p99 is tried again, since noise of the
+ * machine only adds to it: the try with the smallest ratio counts, and all are printed. A failed call, a crash and too much memory
+ * count in any try.
  *
- * Attackers have a machine of their own, which is not there: the program and the client that behaves come before them and
- * all other programs of the machine (`measure-attack.ts`). "no core" is the share of the time in which the program's main
- * thread could run and had no core; "left out" counts the calls during which the client itself had none.
+ * Real attackers use other machines. Here the program and the well-behaved client get a higher priority than the attackers and all
+ * other programs of the machine (`measure-attack.ts`). "no core" is the share of time in which the program's main thread was ready to
+ * run and had no core; "left out" counts the calls during which the client itself had no core.
  */
 import { formatTable } from '../src/command-line/output.ts';
 import type { Attack } from './abuse/attack.ts';
@@ -31,9 +31,9 @@ const { values: flags } = readBenchFlags({
   },
 });
 
-/** Below this, p99 is that of the scheduler. */
+/** Below this, the scheduler determines p99. */
 const MIN_P99_MS = 2;
-/** 1,000 calls: the ten slowest are beyond p99. */
+/** 1,000 calls, of which the ten slowest are above p99. */
 const ALONE_MS = 3000;
 
 const HEADINGS = [

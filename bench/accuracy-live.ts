@@ -1,13 +1,13 @@
 /**
  * Replays a log of requests through the real program over gRPC: each request asks Predict when it was sent, and its
- * dispatch, first token and end are reported when they happened. The medians that were served are judged beside those of
+ * dispatch, first token and end are reported when they happened. The errors of the served medians are compared with those of
  * `model evaluate --protocol prequential` for the same rows.
  *
  *   node bench/accuracy-live.ts --input FILE --kv-capacity-tokens N [--format requests] [--scale 1] [--refit-rows 100]
  *
- * `--scale 4` replays a log of servers that do all four times as fast, TTFT and TPOT included; `prequential` judges the
- * same fast log. The two differ by what a service takes time for: a refit, which other requests overtake, and the reports,
- * which come in calls of their own; and a service serves a refit only when it does better.
+ * `--scale 4` replays a log of servers that are four times as fast, in TTFT and TPOT too; `prequential` evaluates the same fast
+ * log. The two differ since a service takes time for a refit, during which other requests are served, and for the reports, which
+ * come in separate calls; and since a service serves a refit only when it is better.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../src/prediction/evaluation/accuracy.ts';
@@ -53,7 +53,7 @@ const TICK_MS = 5;
 
 type Served = Readonly<Record<PredictionTarget, Answer[]>>;
 
-/** The log of servers that are this many times as fast. */
+/** Converts the log to that of servers this many times as fast. */
 function speedUp(table: ObservationTable, scale: number): void {
   for (const column of [table.atMs, table.endMs, table.ttftMs, table.tpotMs])
     for (let row = 0; row < table.count; row++) column[row]! /= scale;
@@ -152,7 +152,7 @@ async function replay(table: ObservationTable, client: RawClient): Promise<Serve
   return served;
 }
 
-/** Compares errors on the second half of the log, when a service has learned. */
+/** Compares errors on the second half of the log, after the service has learned from the first. */
 function printComparison(table: ObservationTable, served: Served): void {
   const judged = evaluate('prequential', table, {
     parameters: DEFAULT_TRAINING,

@@ -1,5 +1,5 @@
 /**
- * How well times are predicted, with peers beside us: XGBoost, LightGBM and Bayesian ridge with llm-d's features and
+ * Measures how accurate predictions are, compared with peers: XGBoost, LightGBM and Bayesian ridge with llm-d's features and
  * parameters, and our physics alone, learned from the same rows on the same schedule.
  *
  *   node bench/accuracy.ts [--input FILE[@KV_TOKENS]]… [--no-pools] [--only TEXT]… [--predictor NAME]… [--seed N]
@@ -8,12 +8,12 @@
  * Evaluates each file by the protocols random, time and prequential (logs of requests, `FILE@480000`, by time and
  * prequential), and simulated pools with reports at once, late, in batches and lost. MAPE and the share of requests below
  * the p90 have 90 % intervals by block bootstrap. `--only` keeps cells whose name contains a text, `--predictor` some of
- * the predictors, `--seed` simulates others. `--before` evaluates another checkout of this program on the same rows;
+ * the predictors, `--seed` simulates other pools. `--before` evaluates another checkout of this program on the same rows;
  * `--save` keeps the figures after each cell, and `--beside` compares with such a file. Progress goes to standard error.
  *
- * Peers need Debian's python3-xgboost and python3-sklearn; `--python` names the interpreter. LightGBM is asked too where
- * Python has it; no Debian package does, so that scikit-learn's histogram boosting with its parameters stands beside. Peers
- * that know quantiles have a p90 too, but not in prequential order, where they learn thirty times.
+ * Peers need Debian's python3-xgboost and python3-sklearn; `--python` names the interpreter. LightGBM runs if Python has it; Debian
+ * does not package it, so scikit-learn's histogram boosting with LightGBM's parameters runs too. Peers that support quantiles have
+ * a p90 too, but not in prequential order, where they learn thirty times.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -65,7 +65,7 @@ function isAsked(predictor: string): boolean {
   return flags.predictor.length === 0 || flags.predictor.includes(predictor);
 }
 
-/** The test rows of peers; in a window of time all rows, which were asked before any peer could answer. */
+/** The test rows of peers; in a window of time all rows, since they were asked before any peer could answer. */
 function createRowFilter(cell: Cell, table: ObservationTable, target: PredictionTarget): (answer: Answer) => boolean {
   const { windowMs } = cell;
   if (windowMs !== undefined) {

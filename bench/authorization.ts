@@ -1,14 +1,14 @@
 /**
- * The four calls that an authorization server lives by, beside oidc-provider with its in-memory adapter, in one run.
+ * Measures the four most frequent calls of an authorization server, in one run with oidc-provider and its in-memory adapter.
  * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32] [--tokens 20000] [--commit-ms 5] [--data-dir <folder>]
- * [--only trivet] [--kinds refresh] [--profile] [--unpinned]`. Each server has a process of its own on one core, the client has the
- * other; they are measured in turns over the same kept connections. What counts is the CPU time of the whole server process, all
- * its threads together. Ours has the flags of Node with which it ships.
- * Introspection and `user` go through `--tokens` live tokens one after the other, more than our read cache holds. They are measured
+ * [--only trivet] [--kinds refresh] [--profile] [--unpinned]`. Each server is a process on one core, and the client has the other
+ * core; servers are measured in turns over keep-alive connections. The figure is the CPU time of the whole server process with all
+ * its threads. Ours has the Node flags with which it ships.
+ * Introspection and `user` use `--tokens` live tokens one after the other, more than our read cache holds. They are measured
  * once more while the server commits a new token every `--commit-ms` milliseconds, since a commit empties that cache; the processor
  * time of these commits is in the figures. oidc-provider's in-memory adapter keeps few tokens, so it gets one for each connection.
- * `--profile` also says where the serving thread spends it. `--expired 1000000` is another measurement: look-ups beside
- * that many expired tokens, and while they are swept away.
+ * `--profile` also shows where the serving thread spends its time. `--expired 1000000` is another measurement: look-ups beside
+ * this many expired tokens, and while they are deleted.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -57,9 +57,9 @@ interface Measured {
   readonly commitsPerSecond: number;
   readonly perSecond: number;
   readonly cpuMicroseconds: number;
-  /** The part of the thread that serves; the rest is the writer thread, the collector of garbage, the compiler. */
+  /** The part of the serving thread; the rest is the writer thread, the garbage collector and the compiler. */
   readonly mainThreadMicroseconds: number;
-  /** Processor time of the client for each request: while it is less than the server's, the server is the bottleneck. */
+  /** Processor time of the client per request: while it is less than the server's, the server is the bottleneck. */
   readonly clientMicroseconds: number;
   readonly p99Ms: number;
   readonly profile?: ProfileGroups | undefined;
@@ -98,12 +98,12 @@ function formatRequest({ ready }: Server, kind: Kind, secret: string): string {
   return formatPost(ready.tokenPath, { ...client, ...exchange });
 }
 
-/** One code serves once, so that codes come in rounds; everything else goes on until the time is over. */
+/** A code works once, so codes come in rounds; all other kinds run until the time is over. */
 const CODES_A_ROUND = 192;
-/** The server reads for these, and writes nothing. */
+/** For these kinds the server only reads. */
 const READING_KINDS: readonly Kind[] = ['introspect', 'user'];
 
-/** Gives a call its secret, from the answer to the call before on its connection; undefined when there is no more. */
+/** Returns the secret of the next call, from the answer to the call before on its connection; undefined when there is no other. */
 type TakeSecret = (former?: HttpAnswer) => string | undefined;
 
 async function prepareSecrets(server: Server, kind: Kind): Promise<TakeSecret> {
@@ -146,12 +146,12 @@ async function runRound(
 interface Run {
   readonly kind: Kind;
   readonly runMs: number;
-  /** The server commits this often meanwhile; 0 for never. */
+  /** The interval at which the server commits meanwhile; 0 for never. */
   readonly commitMs: number;
 }
 
 async function measure(server: Server, { kind, runMs, commitMs }: Run): Promise<Measured> {
-  // Fresh ones each time: a server closes connections that idled while the others were measured.
+  // New connections each time: a server closes connections that were idle while the others were measured.
   const lanes = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLane(server.ready.port)));
   const durationsMs: number[] = [];
   const spent = { process: 0, mainThread: 0, client: 0 };

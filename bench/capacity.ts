@@ -1,6 +1,6 @@
 /**
- * How far `trivet model capacity` is from the rate at which the simulator breaks a limit, in percent of that rate.
- * The rate that breaks it is the first at which the quantile over several runs exceeds the limit, among rates 4 % apart.
+ * Measures how far `trivet model capacity` is from the rate at which the simulator exceeds a limit, in percent of that rate.
+ * That rate is the first at which the quantile over several runs exceeds the limit, among rates 4 % apart.
  * `node bench/capacity.ts [--pools one,two,large-small,large-medium,three] [--recordings bursts,steady,busy,one] [--runs 6]
  * [--seed 501] [--without-lengths] [--json]`. Simulated time: the machine does not matter. It takes minutes a pool.
  */
@@ -88,7 +88,7 @@ function measureAt(names: readonly string[], rate: number): Truth {
   };
 }
 
-/** Straight in the logarithms between the last rate that keeps the limits and the first that does not. */
+/** Interpolates the logarithms between the last rate within the limits and the first above them. */
 function findBreak(truths: readonly Truth[], limits: LatencyLimits): number {
   const broken = truths.findIndex((truth) => measureUse(truth, limits) > 1);
   if (broken < 1) return Number.NaN;

@@ -1,5 +1,5 @@
 /**
- * What a durable write and a read cost, on SQLite and on a PostgreSQL of our own with fsync on.
+ * Measures what a durable write and a read cost, on SQLite and on a new PostgreSQL with fsync on.
  * `node bench/database.ts [--json] [--seconds 2] [--engine sqlite|postgres]`; with DATABASE_URL, on that PostgreSQL.
  */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -31,7 +31,7 @@ const { values: flags } = readBenchFlags({
 
 interface Work {
   readonly title: string;
-  /** How many ask at the same time, each for the next thing once it has its answer. */
+  /** The number of concurrent callers; each sends its next call when the last is answered. */
   readonly callers: number;
   /** Rows that one call writes or reads. */
   readonly rows: number;
@@ -133,7 +133,7 @@ async function measurePostgres(dataDir: string): Promise<Measured[]> {
   }
 }
 
-/** What the disk itself takes for a small append that is on it afterwards: no single write can be faster. */
+/** Measures a small append with fsync on the disk itself: no single durable write can be faster. */
 function measureFlushUs(): number {
   const path = join(dataDir, 'flush');
   const file = openSync(path, 'w');

@@ -1,6 +1,6 @@
 /**
- * What receivers that misbehave cost the others: the real program, events over its API, and deliveries to healthy
- * endpoints alone and then beside endpoints of every hostile kind at once. Then 10,000 refused certificates.
+ * Measures what misbehaving receivers cost the others: the real program, events over its API, and deliveries to healthy
+ * endpoints alone and then beside endpoints of every hostile kind at once. Then it measures 10,000 refused certificates.
  *
  * `node bench/hostile.ts [--seconds 20] [--refusals 10000] [--json]`
  */
@@ -40,7 +40,7 @@ const refusals = Number(flags.refusals);
 const HEALTHY_EVENTS_A_SECOND = 10;
 const HOSTILE_EVENTS_A_SECOND = 2;
 const HOOKS_OF_A_KIND = 4;
-/** Owners of the hostile endpoints; each may hold 32 of the 256 deliveries that are under way at most. */
+/** Owners of the hostile endpoints; each may occupy at most 32 of the 256 deliveries that are under way. */
 const HOSTILE_OWNERS = 4;
 const ALLOWED = '127.0.0.0/8,192.0.2.0/24';
 const push = createSampleEvent('push', { username: 'bench', name: 'Bench' }, 'main', Date.UTC(2026, 0, 1));
@@ -82,7 +82,7 @@ async function createRepository(client: Client, name: string, urls: readonly str
   return `${path}/events`;
 }
 
-/** Posts events at a rate, whatever the answers take, until the time is over; returns when each delivery's event was due. */
+/** Posts events at a fixed rate, independent of the answers, until the time is over; returns when each delivery's event was due. */
 async function post(client: Client, paths: readonly string[], perSecond: number): Promise<Map<string, number>> {
   const dueAtByUuid = new Map<string, number>();
   const postOne = async (path: string, dueMs: number): Promise<void> => {
@@ -120,7 +120,7 @@ async function measureHealthy(
 ): Promise<Figures> {
   resetPeakRss(program.pid);
   const dueAtByUuid = await load();
-  // What was posted last has arrived, or is late enough to be seen as missing.
+  // By now the last deliveries have arrived, or are late enough to count as missing.
   await realWorld.sleep(2000);
   const arrivals = await arrivedAt();
   const delays = [...dueAtByUuid].map(([uuid, atMs]) => findArrival(arrivals, uuid) - atMs);
@@ -168,7 +168,7 @@ async function measureBeside(hostile: HostileReceivers): Promise<Figures[]> {
   return [alone, beside];
 }
 
-/** Code that was never run is slow; that is not to be measured. */
+/** A warm-up, since code that has never run is slow. */
 async function loadHealthyBriefly(client: Client, path: string): Promise<void> {
   for (let count = 0; count < 30; count += 1) await client.call('POST', path, push);
 }
@@ -180,7 +180,7 @@ interface RefusalFigures {
   readonly rssMbAtEnd: number;
 }
 
-/** The sender alone: in the program breakers would hold back all but the first few. */
+/** Uses the sender alone: in the program, circuit breakers would hold back all but the first few. */
 async function measureRefusals({ urlByKind }: HostileReceivers): Promise<RefusalFigures> {
   const urls = Object.entries(urlByKind).flatMap(([kind, url]) => (kind.includes('certificate') ? [url] : []));
   const guard = createAddressGuard({ allowCidrs: ['127.0.0.0/8'] });

@@ -1,6 +1,6 @@
 /**
- * How many events of one repository are accepted through the front door: the real program with real tokens over HTTP, on
- * SQLite and PostgreSQL (started here, with fsync), deliveries to a receiver under way meanwhile.
+ * Measures how many events of one repository are accepted over HTTP: the real program with real tokens, on
+ * SQLite and PostgreSQL (started here, with fsync), while deliveries to a receiver are under way.
  *
  * `node bench/intake.ts [--json] [--only sqlite,postgres] [--processes 1,2] [--hooks 1,4] [--callers 1,4,16,32,64]
  * [--events 1000] [--before FOLDER] [--turns 2]`. With `--before`, the program of another checkout takes turns with this one.
@@ -41,14 +41,14 @@ const { values: flags } = readBenchFlags({
 });
 const readList = (text: string) => text.split(',').map(Number);
 const events = Number(flags.events);
-/** Code that has never run is slow; that is not to be measured. */
+/** A warm-up, since code that has never run is slow. */
 const WARM_UP_EVENTS = 300;
 
 interface Figures {
   readonly callers: number;
   readonly acceptedPerSecond: number;
   readonly refused: number;
-  /** Deliveries of accepted events that never came. */
+  /** Deliveries of accepted events that never arrived. */
   readonly missing: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -63,7 +63,7 @@ interface Result extends Figures {
   readonly hooks: number;
 }
 
-/** A turn of one program: so many events with so many callers. */
+/** A turn of one program, with this many events and callers. */
 interface Turn {
   readonly tookMs: readonly number[];
   readonly accepted: number;
@@ -77,7 +77,7 @@ interface Load {
   /** Each sends its next event when the last one is answered. */
   readonly callers: number;
   readonly count: number;
-  /** Resolves when the deliveries of these events have arrived, too, and their results are stored. Returns how many never came. */
+  /** Resolves when the deliveries of these events have arrived and their results are stored. Returns how many never arrived. */
   readonly settle: (accepted: number) => Promise<number>;
 }
 
@@ -177,7 +177,7 @@ async function measurePlaces(engine: string, size: Size): Promise<Result[]> {
   for (const callers of readList(flags.callers)) {
     const turns = new Map<Place, Turn[]>(places.map((place) => [place, []]));
     for (let count = 0; count < Number(flags.turns); count += 1)
-      // The first of a turn is the last of the next.
+      // The order is reversed each turn: the first of a turn is the last of the next.
       for (const place of count % 2 === 0 ? places : places.toReversed())
         turns.get(place)?.push(await place.takeTurn(callers, events));
     for (const [{ name }, some] of turns) results.push({ engine: name, ...size, ...summarize(some, callers) });
@@ -186,7 +186,7 @@ async function measurePlaces(engine: string, size: Size): Promise<Result[]> {
 }
 
 let cluster: PostgresCluster | undefined;
-/** None for SQLite, which runs in the service. */
+/** Empty for SQLite, which runs in the service. */
 let databasePids: readonly number[] = [];
 
 async function createPlace(engine: string): Promise<StorePlace> {
@@ -202,7 +202,7 @@ async function createPlace(engine: string): Promise<StorePlace> {
 const results: Result[] = [];
 for (const engine of flags.only.split(','))
   for (const processes of readList(flags.processes)) {
-    // One service serves a data folder.
+    // Only one process can use a data folder.
     if (engine === 'sqlite' && processes > 1) continue;
     for (const hooks of readList(flags.hooks)) {
       process.stderr.write(`${engine}, ${processes} processes, ${hooks} hooks\n`);

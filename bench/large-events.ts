@@ -1,7 +1,7 @@
 /**
- * What one owner's large events cost another owner: the real program, an owner who sends events of 900 KB to 50 webhooks
- * without pause, and a bystander whose small events are timed from the request to the answer, alone and then beside it.
- * Attacker, receiver and bystander are processes of their own.
+ * Measures what one owner's large events cost another owner: the real program, an owner who sends events of 900 KB to 50 webhooks
+ * without pause, and a bystander whose small events are timed from request to answer, alone and then during this load.
+ * Attacker, receiver and bystander are separate processes.
  *
  * `node bench/large-events.ts [--only sqlite,postgres] [--callers 16] [--hooks 50] [--bytes 900000] [--seconds 20] [--json]`
  */
@@ -77,7 +77,7 @@ interface Figures {
   readonly peakRssMb: number;
 }
 
-/** One event every 100 ms, whatever the answers take; its time counts from when it was due. */
+/** Sends an event every 100 ms, independent of the answers; its time counts from when it was due. */
 async function timeEvents(run: string, program: Program, { eventsUrl, token }: Person): Promise<Figures> {
   const tookMs: number[] = [];
   let refused = 0;

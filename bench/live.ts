@@ -1,7 +1,7 @@
 /**
- * What learning while serving costs the thread that serves: a Predict of many candidates with and without what servers
- * have shown, one observed time into the state, and the swap of a model. `node bench/live.ts [--json] [--candidates 64]`.
- * Processor time of the process; the least of all rounds, after a warm-up, since other programs can only add to it.
+ * Measures what online learning costs the serving thread: a Predict of many candidates with and without server state, adding one
+ * observed time to that state, and the swap of a model. `node bench/live.ts [--json] [--candidates 64]`.
+ * Figures are processor time of the process: the least of all rounds, after a warm-up, since other programs can only add to it.
  */
 import { cpus } from 'node:os';
 import { createAccuracyRecorder } from '../src/prediction/live-accuracy/accuracy-recorder.ts';
@@ -61,7 +61,7 @@ function observeOnce(live: LiveModel, row: PredictColumns, i: number): void {
 const NOW_MS = Date.UTC(2026, 10, 22);
 const ASKED = METRIC_COLUMNS.map((_, i) => i / 10);
 
-/** Both times of a request, as they are added to the live accuracy until they are written. */
+/** Both times of a request, as the live accuracy collects them until it writes. */
 function recordOnce(recorder: ReturnType<typeof createAccuracyRecorder>, i: number): void {
   const row = { targetModel: 'm', version: 1, podType: 'decode', server: `10.12.0.${i % SERVERS}`, metrics: ASKED };
   const nowMs = NOW_MS + 10 * (i % 1000);

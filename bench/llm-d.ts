@@ -1,10 +1,10 @@
 /**
- * The predictor interface of llm-d beside the field's own server: rows per second that one core predicts, 64 rows a call.
+ * Compares our predictor interface of llm-d with llm-d's own server: rows per second that one core predicts, 64 rows a call.
  * `node bench/llm-d.ts [--rows 64] [--seconds 5] [--turns 3] [--connections 8] [--python /usr/bin/python3] [--json]`.
  *
  * Needs FastAPI, uvicorn, pandas and XGBoost for that Python: on Debian, python3-fastapi, python3-uvicorn, python3-pandas
- * and python3-xgboost. Both servers run on core 0, one after the other and in turns, the callers on core 1. What counts is
- * the processor time that the server took for the rows: others on the machine do not change it.
+ * and python3-xgboost. Both servers run on core 0 in turns, the callers on core 1. The figure is the processor time that the
+ * server took for the rows, which other programs hardly change.
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   process.stdout.write(flags.json ? `${JSON.stringify(report)}\n` : render(report));
 }
 
-/** By processor time: the turn in the middle. */
+/** Returns the turn with the median processor time. */
 function medianOf(turns: readonly Reading[]): Reading {
   return [...turns].sort((a, b) => a.rowsPerCpuSecond - b.rowsPerCpuSecond)[Math.floor(turns.length / 2)]!;
 }

@@ -1,7 +1,7 @@
 /**
- * The speed of training and of evaluation, one thread, with XGBoost and scikit-learn beside it when Python has them.
- * `node bench/model.ts [--json] [--rows 100000] [--trees 200] [--trace FILE]`. Times are CPU time of the process, so
- * that a busy machine does not change them much; medians after a warm-up.
+ * Measures the speed of training and evaluation on one thread, and of XGBoost and scikit-learn if Python has them.
+ * `node bench/model.ts [--json] [--rows 100000] [--trees 200] [--trace FILE]`. Times are CPU time of the process, which
+ * a busy machine hardly changes; medians after a warm-up.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -77,7 +77,7 @@ function measureError(problem: Problem, forest: Forest): number {
   return Math.sqrt(sum / count);
 }
 
-/** Calls enough of them that the clock is fine enough. */
+/** Makes enough calls for the resolution of the clock. */
 function measureCall(forest: Forest, kernel: Kernel, candidates: number, problem: Problem): Evaluated {
   const evaluator = createEvaluator([forest, forest], { kernel, capacity: candidates });
   problem.columns.forEach((column, feature) => {
@@ -114,7 +114,7 @@ function measureOurs(problem: Problem): { trained: Trained[]; evaluated: Evaluat
   return { trained, evaluated };
 }
 
-/** Empty, with a line that says why, where there is no Python. */
+/** Returns no results and prints the reason if Python is missing. */
 function measurePeers(problem: Problem): Trained[] {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
   try {
@@ -124,7 +124,7 @@ function measurePeers(problem: Problem): Trained[] {
     const testRows = problem.target.length - problem.trainRows;
     const script = fileURLToPath(new URL('model/peers.py', import.meta.url));
     const sizes = [problem.trainRows, testRows, problem.columns.length, TREES].map(String);
-    // Debian's own Python has Debian's packages, whatever stands first in the path.
+    // Only Debian's own Python has Debian's packages, whatever is first in PATH.
     const { stdout, error } = spawnSync('/usr/bin/python3', [script, folder, ...sizes], { encoding: 'utf8' });
     if (error !== undefined) note(`skipped the peers: ${error.message}`);
     const lines = (stdout ?? '').split('\n').filter((line) => line !== '');

@@ -1,6 +1,6 @@
 /**
- * Reports many observations to the real program and prints what it keeps of them: how many a second are acknowledged,
- * its memory over time, its samples. `node bench/observe.ts [--observations 1000000] [--models 1] [--servers 64]
+ * Reports many observations to the real program, and prints how many a second it acknowledges, its memory over time, and
+ * how many samples it keeps. `node bench/observe.ts [--observations 1000000] [--models 1] [--servers 64]
  * [--learning true] [--json]`
  */
 import { readFileSync, statSync } from 'node:fs';
@@ -28,7 +28,7 @@ interface Reading {
   readonly seconds: number;
   readonly acknowledged: number;
   readonly rssMiB: number;
-  /** Memory of the process that learns. */
+  /** Memory of the training process. */
   readonly learningMiB: number;
   readonly samples: number;
   readonly databaseMiB: number;
@@ -73,7 +73,7 @@ async function reportAll(url: string, readNow: () => Omit<Reading, 'seconds' | '
   };
   read();
   await Promise.all(Array.from({ length: CALLS_AT_ONCE }, report));
-  // What is thinned, learned and saved in the background.
+  // Waits for thinning, training and saving in the background.
   await new Promise((resolve) => setTimeout(resolve, 15_000));
   read();
   return readings;

@@ -1,6 +1,6 @@
 /**
- * How long the first page and the delivery log read a store with a million deliveries of 1,000 webhooks, a tenth of them
- * waiting: `node bench/overview.ts [sqlite|postgres]`. Each reading is made eleven times; the median is printed.
+ * Measures how long the first page and the delivery log take to read a store with a million deliveries of 1,000 webhooks, a tenth
+ * of them waiting: `node bench/overview.ts [sqlite|postgres]`. Each reading is made eleven times; the median is printed.
  */
 import { rmSync } from 'node:fs';
 import { type Store, statement } from '../src/database/store.ts';
@@ -48,7 +48,7 @@ const FILL = [
 async function fill(store: Store): Promise<void> {
   for (const [index, text] of FILL.entries())
     await store.write(statement(`bench_fill_${index}`, text), text.includes('$1') ? [Buffer.from('{}')] : []);
-  // PostgreSQL does this by itself within a minute.
+  // Autovacuum of PostgreSQL does this within a minute.
   await store.write(statement('bench-analyze', 'ANALYZE'));
 }
 

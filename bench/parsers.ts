@@ -1,11 +1,11 @@
 /**
- * Whether twice the input takes more than twice the time: each parser that a stranger's bytes come to, with the worst
- * input of the size that it takes and of half of it. First in this process, then through sockets of the real program.
+ * Checks that parse time is linear in the size: for each parser of untrusted bytes it compares the worst input of the maximum size
+ * with one of half that size, first in this process, then through sockets of the real program.
  *
  * `node bench/parsers.ts [--only TEXT]`
  *
- * Exits with 1 where the whole takes more than three times as long as the half: medians, in turns, after a warm-up. What
- * misses is measured up to three times. Native code counts too; `test/linear-work.test.ts` counts the work of our own.
+ * Exits with 1 if the whole takes more than three times as long as the half: medians, in turns, after a warm-up. A miss is
+ * measured up to three times. This includes native code; `test/linear-work.test.ts` counts the work of our own code.
  */
 import { formatTable } from '../src/command-line/output.ts';
 import { hostileInputs, settle } from '../test/support/rules/hostile-input.ts';
@@ -17,7 +17,7 @@ const { values: flags } = readBenchFlags({ options: { only: { type: 'string', de
 const MAX_RATIO = 3;
 const ROUNDS = 3;
 const TRIES = 3;
-/** Shorter pieces of work are repeated until they take this long. */
+/** Shorter work is repeated until it takes this long. */
 const MIN_SAMPLE_MS = 1;
 
 /** One input in two sizes. Each resolves with how long it took. */
@@ -66,7 +66,7 @@ function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }
 
-/** How long one run takes, from as many as fill a sample. */
+/** Measures the time of one run, from as many runs as fill a sample. */
 async function time(run: () => unknown, times: number): Promise<number> {
   const startedMs = performance.now();
   for (let index = 0; index < times; index++) await settle(run);

@@ -1,24 +1,24 @@
 /**
- * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
+ * Measures `Predict` over gRPC: how many calls a second one core answers, and how long callers wait at half of that rate.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64] [--rate CALLS]
  * [--reports 0.5] [--arrivals steady|poisson] [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 2]
  * [--node "FLAG ..."] [--cpu-prof]`.
  *
- * The server is one in use: 640 requests are reported before the load, and then `--reports` of the answered calls, each with its
- * dispatch, first token and end, in batches of 32 requests that it stores and learns from. Column "reports/s" is less than
- * that share where the server falls behind. The loads in the calls change from call to call. `--reports 0` measures the calls
- * alone, after those 640. With --floor there are no reports during the load, since the servers beside ours take none.
+ * The server has state as in use: 640 requests are reported before the load, and then `--reports` of the answered calls, each with
+ * its dispatch, first token and end, in batches of 32 requests that it stores and learns from. Column "reports/s" is less than
+ * that share where the server falls behind. The server loads in the calls change from call to call. `--reports 0` measures the calls
+ * alone, after those 640. With --floor there are no reports during the load, since the servers compared with ours take none.
  *
  * Half load is half of the calls a second that the same run answered in a closed loop, 32 in flight. It takes more than half of
- * a core ("core %"): calls that come one by one have a read and a write each, calls in flight together share them.
+ * a core ("core %"): calls that arrive one by one need a read and a write each, while calls in flight together share them.
  *
- * With --while-refit, the same load once more while a model is learned again from samples in a store, and swapped in:
- * the server is not pinned then, and its processor time is not that of the calls alone. With --floor, the open loop in
- * turns with servers that do less, medians over the turns, and p99 once more over the third of them in which the machine
- * took least: what the others wait too is not ours.
+ * With --while-refit, the same load runs once more while a model is trained again from samples in a store, and swapped in: the
+ * server is not pinned then, and its processor time includes the training. With --floor, the open loop runs in turns with servers
+ * that do less; figures are medians over the turns, and p99 also over the third of them in which the machine took least time.
+ * Waiting that the other servers have too is not ours.
  *
- * "no core %" is the share of the time in which the thread that answers was ready to run, and others had its core;
- * "stolen %" is what the machine took from all cores for others than this system.
+ * "no core %" is the share of time in which the answering thread was ready to run, but other threads had its core;
+ * "stolen %" is the share of all cores that the hypervisor gave to other systems.
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
@@ -54,14 +54,14 @@ const { values: flags } = readBenchFlags({
 });
 
 const IN_FLIGHT = 32;
-/** V8 compiles again what a new pattern of load uses, with threads that share the core of the server meanwhile. */
+/** A warm-up: V8 compiles code again for a new pattern of load, in threads that share the core of the server. */
 const WARM_UP_MS = 2000;
-/** A refit takes seconds, the more so as it lets the calls go first. */
+/** A refit takes seconds, also since calls have priority over it. */
 const REFIT_ROUNDS = 5;
 const isPinned = TASKSET !== undefined && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
 const reportShare = Number(flags.reports);
-/** Without a predictor, there is nothing to report to. */
+/** A server without a predictor takes no reports. */
 const learns = flags.model !== 'none';
 const rate = flags.rate === undefined ? undefined : Number(flags.rate);
 const arrivals = ARRIVALS.find((known) => known === flags.arrivals);

@@ -1,6 +1,6 @@
 /**
- * Many prediction processes on one PostgreSQL: what sharing costs the database, how long they take to agree, and what
- * `kill -9` of one loses. `node bench/processes.ts [--processes 10] [--seconds 20] [--rate 4]`, the rate in reports a
+ * Measures many prediction processes on one PostgreSQL: what sharing costs the database, how long they take to agree, and what
+ * `kill -9` of one loses. `node bench/processes.ts [--processes 10] [--seconds 20] [--rate 4]`, with the rate in reports a
  * second to each process.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -64,7 +64,7 @@ function readDatabaseMs(): number {
   return ticks.reduce((sum, value) => sum + value, 0) * TICK_MS;
 }
 
-/** Those of /proc/PID/stat behind the name, from the state on. */
+/** Returns the fields of /proc/PID/stat after the name, from the state on. */
 function readFields(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -120,7 +120,7 @@ const LIVE = `SELECT SUM(times) AS value FROM accuracy_sums WHERE kind = 'pod ty
 const SAMPLES = 'SELECT COUNT(*) AS value FROM samples';
 const KILLED_ROWS = 40;
 
-/** Reports to the last process, and kills it as soon as it has answered. */
+/** Reports to the last process, and kills it as soon as it answers. */
 async function killOne(): Promise<string> {
   const before = { live: await readNumber(LIVE), samples: await readNumber(SAMPLES) };
   const sequence = await readNumber('SELECT sequence AS value FROM shared_clock');

@@ -1,10 +1,10 @@
 /**
- * What routing by predictions is worth, on the simulator, beside a perfect look ahead: `node bench/routing.ts
+ * Measures how much routing by predictions gains on the simulator, compared with a perfect oracle: `node bench/routing.ts
  * [--seeds 1,2,3] [--pools like,unlike | --servers LIST] [--rates 12,30,36] [--duration 200] [--warm-up 80]
  * [--trace FILE] [--policies NAME;…] [--over grpc] [--html FILE] [--json]`. Simulated time: the machine does not matter.
  *
- * "trivet" starts from nothing, at the first request of each run; what comes before the end of the warm-up is left out
- * of the figures and shown apart. "trees, p90" has learned from a recording of the same pool, of another seed.
+ * "trivet" starts untrained at the first request of each run; requests before the end of the warm-up are left out of the figures
+ * and shown apart. "trees, p90" has learned from a recording of the same pool with another seed.
  */
 import { writeFileSync } from 'node:fs';
 import type { Statistic } from '../src/prediction/model/calibration.ts';
@@ -55,15 +55,15 @@ const { values: flags } = readBenchFlags({
   },
 });
 const WARM_UP_MS = 1000 * Number(flags['warm-up']);
-/** The oracle learns nothing: it needs only the time to fill its servers. */
+/** The oracle learns nothing: its warm-up only fills the servers. */
 const ORACLE_WARM_UP_MS = 20_000;
 const TIMING = { scrapeIntervalMs: 200, scrapeDelayMs: 50 };
-/** The recording that "trees, p90" learns from has a seed that no measured run has; prime, so that it is another part of a trace. */
+/** The seed of the recording for "trees, p90", which no measured run has; prime, so that it is another part of a trace. */
 const RECORDING_SEED = 1009;
 
-/** Only when asked for: it shows that a request's own time alone is the wrong objective, however well predicted. */
+/** Runs only if named: it shows that a request's own time is the wrong objective, however well predicted. */
 const SELFISH = 'selfish oracle';
-/** Shows what the score is worth without online learning. */
+/** Shows the value of the score without online learning. */
 const SCORED = 'trees, same score';
 /** The other score of docs/how-to/route.md: even load and early ends for the slowest, at the expense of the median. */
 const TAILS = 'trivet, tails';
@@ -101,7 +101,7 @@ interface Recording {
   readonly statistic: Statistic;
 }
 
-/** What a model makes of the same pool, of another seed, routed by the heuristic. */
+/** Trains a model on the same pool with another seed, routed by the heuristic. */
 function learnFromRecording(scenario: Scenario, seed: number, { describe, statistic }: Recording): LatencyModel {
   const recorded = run(scenario, seed + RECORDING_SEED, createLoadAndPrefix()).map((row) => ({
     input: describe(row.candidate),

@@ -1,6 +1,6 @@
 /**
- * What the history of servers is worth where several processes predict, and each knows only some of the events at once:
- * errors of TTFT on simulated pools, learned from and judged with what a process would have known.
+ * Measures the value of server history where several processes predict, and each receives only some of the events at once:
+ * errors of TTFT on simulated pools, trained and evaluated with the events that a process would have known.
  * `node bench/shared-history.ts [--processes 3]`.
  */
 import { spawnSync } from 'node:child_process';
@@ -27,7 +27,7 @@ const POOLS: readonly [name: string, options: string][] = [
   ['two loaded servers', '--servers medium:2 --rate 24 --duration 120 --seed 4'],
 ];
 
-/** When the process that is asked knows of an event that the same or another process received; infinity for never. */
+/** When the predicting process knows of an event that the same or another process received; infinity for never. */
 interface Sharing {
   readonly name: string;
   readonly own: (eventMs: number) => number;
@@ -36,7 +36,7 @@ interface Sharing {
 
 const atOnce = (eventMs: number): number => eventMs;
 const never = (): number => Number.POSITIVE_INFINITY;
-/** A row a second, which is read a third of a second later at most. */
+/** Processes write a row each second, and the others read it at most 333 ms, in the mean 170 ms, later. */
 const inNextRow = (eventMs: number): number => Math.ceil(eventMs / 1000) * 1000 + 170;
 
 const late =
@@ -63,7 +63,7 @@ function shareHistory(table: ObservationTable, { own, others }: Sharing): Observ
     firstTokenMs: table.atMs[row]! + table.ttftMs[row]!,
     tokens: table.inputTokenLength[row]! * Math.max(0, 1 - table.prefixCacheScore[row]!),
   }));
-  // A fixed share of the requests each, in no order that a load could follow.
+  // Each process gets a fixed share of the requests, in an order that is independent of the load.
   const processOf = (row: number): number => Math.floor(((row * 0.618034) % 1) * PROCESSES);
   for (let viewer = 0; viewer < PROCESSES; viewer++) {
     const histories = replayHistory(requests, (eventMs, row) =>

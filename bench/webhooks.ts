@@ -1,15 +1,15 @@
 /**
- * How fast deliveries leave, on SQLite and PostgreSQL, beside pg-boss (on the same PostgreSQL) and BullMQ (on Redis) that
- * drive the same sender. PostgreSQL and Redis come from the system's packages and are started here, PostgreSQL with fsync at
- * each commit. Redis appends to its file with `everysec`, as BullMQ advises: it answers before a job is on the disk, and a power cut
- * may lose those of a second.
+ * Measures how fast deliveries are sent, on SQLite and PostgreSQL, compared with pg-boss (on the same PostgreSQL) and BullMQ (on
+ * Redis), which use the same sender. PostgreSQL and Redis come from the system's packages and are started here, PostgreSQL with fsync
+ * at each commit. Redis appends to its file with `everysec`, as BullMQ advises: it answers before a job is on the disk, and a power
+ * cut may lose the jobs of a second.
  *
  * `node bench/webhooks.ts [--json] [--run drain,slow,steady,backlog]
  * [--only trivet-postgres,trivet-sqlite,pg-boss,bullmq] [--count 10000] [--pending 1000000] [--seconds 20]`
  *
  * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20] [--processes 1] [--before FOLDER] [--floor]` measures the real
  * program instead: that many events a second over HTTP, each with one delivery. With `--before`, the program of another checkout takes
- * turns with it, with `--floor` a service that does the least that is possible with an event.
+ * turns with it, with `--floor` also a service that does the minimum with an event.
  */
 import { cpus, release } from 'node:os';
 import { formatTable } from '../src/command-line/output.ts';
@@ -44,7 +44,7 @@ type Figures = Readonly<Record<string, number>>;
 
 interface Run {
   readonly title: string;
-  /** Its figures need to know when a delivery was committed, which the peers do not report. */
+  /** Needs the commit time of each delivery, which the peers do not report. */
   readonly isOursAlone?: true;
   readonly measure: (engine: EngineTitle) => Promise<Figures>;
 }

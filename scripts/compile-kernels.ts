@@ -3,7 +3,7 @@ import { main } from 'assemblyscript/asc';
 const FOLDER = 'src/prediction/gbdt/assembly';
 const KERNELS = ['evaluate', 'train'];
 
-/** The WebAssembly of each kernel by its path, compiled from the AssemblyScript beside it. The same source gives the same bytes. */
+/** Compiles each kernel from the AssemblyScript beside it; returns the WebAssembly by path. The same source gives the same bytes. */
 export async function compileKernels(): Promise<ReadonlyMap<string, Uint8Array>> {
   const compiled = new Map<string, Uint8Array>();
   for (const name of KERNELS) compiled.set(`${FOLDER}/${name}.wasm`, await compileKernel(`${FOLDER}/${name}.ts`));

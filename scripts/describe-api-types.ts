@@ -63,7 +63,7 @@ function print(schema: Node): string {
   return types.map((type) => printTyped(type, schema)).join(' | ');
 }
 
-/** A part that only describes adds nothing to the type. */
+/** A schema part that only has a description adds nothing to the type. */
 function printAll(parts: readonly Node[]): string {
   const types = parts.map(print).filter((type) => type !== 'unknown');
   return types.map((type) => `(${type})`).join(' & ');

@@ -12,7 +12,7 @@ Check the signature before you use a body: [programs in Node, Python, Go, PHP, R
 What each header means, and when a delivery is tried again: [deliveries on the wire](deliveries.md).
 `;
 
-/** `docs/reference/events.md`. */
+/** Writes the text of `docs/reference/events.md`. */
 export function describeEvents(): string {
   const samples = listDeliverySamples();
   const kinds = [...new Set(samples.map(({ kind }) => kind))];
@@ -23,7 +23,7 @@ export function describeEvents(): string {
   return `${HEAD}\n${listContents(samples, kinds)}\n${sections.join('')}`;
 }
 
-/** A row for each kind, with a link for each profile. */
+/** Writes a table with a row for each kind, and a link for each profile. */
 function listContents(samples: readonly DeliverySample[], kinds: readonly DeliverySample['kind'][]): string {
   const rows = kinds.map((kind) => {
     const links = samples

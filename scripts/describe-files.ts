@@ -3,7 +3,7 @@ import { listClientFiles, listSourceFiles, type SourceFile } from './list-source
 
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'] as const;
 
-/** The texts of the pages by their paths. */
+/** Returns the texts of the pages by path. */
 export function describeFiles(): Record<string, string> {
   const files = listSourceFiles();
   const isOf = (area: string) => (file: SourceFile) => `${file.module}/`.startsWith(`src/${area}/`);

@@ -5,7 +5,7 @@ const PAGE = 'docs/reference/prediction-api.md';
 const PART =
   /(<!-- generated from src\/prediction\/schema\/input-fields\.ts .*? -->\n).*?(<!-- end of the generated part -->)/s;
 
-/** The page with its table of input fields generated again. */
+/** Returns the page with its table of input fields generated again. */
 export function describeInputs(): string {
   const page = readFileSync(PAGE, 'utf8');
   if (!PART.test(page)) throw new Error(`${PAGE} lacks the comments around the table of input fields`);

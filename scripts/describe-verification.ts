@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** `Python:`, perhaps a comment for the tests, and the program. */
+/** Matches a heading such as `Python:`, an optional comment for the tests, and the program. */
 const PROGRAM = /^(\S[^\n]*):\n\n(?:<!--[^\n]*-->\n)?```(\w+)\n([\s\S]*?)```/gm;
 
-/** `src/api-reference/verification-programs.json`: the programs of docs/how-to/verify-deliveries.md, which the tests run. */
+/** Writes `src/api-reference/verification-programs.json`: the programs of docs/how-to/verify-deliveries.md, which the tests run. */
 export function describeVerification(): string {
   const page = readFileSync('docs/how-to/verify-deliveries.md', 'utf8');
   const [before = ''] = page.split('\nA genuine sample');

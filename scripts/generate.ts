@@ -2,8 +2,8 @@
  * Writes the files that are made from the code: `docs/reference/configuration.md` from the settings, `docs/reference/openapi.json`
  * from the routes, `docs/reference/events.md` from the golden bodies of deliveries, the table of inputs in
  * `docs/reference/prediction-api.md` from the input fields, the programs of the event catalogue's page from
- * `docs/how-to/verify-deliveries.md`, the pages of source files in `docs/how-it-works/files`, and the types of the API for its test. With `--check` it writes
- * nothing and fails when one differs.
+ * `docs/how-to/verify-deliveries.md`, the pages of source files in `docs/how-it-works/files`, and the types of the API for its test.
+ * With `--check` it writes nothing, and fails when a file differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describeApiTypes } from './describe-api-types.ts';

@@ -10,12 +10,12 @@ export interface SourceFile {
   readonly sentence: string | undefined;
 }
 
-/** Every source file but tests and fixtures, ordered by module, then by name. */
+/** Lists all source files except tests and fixtures, ordered by module, then by name. */
 export function listSourceFiles(): SourceFile[] {
   return describeEach(globSync('src/**/*.ts').filter((path) => !path.includes('/fixtures/')));
 }
 
-/** Every file of the clients that a gateway uses or copies: no tests and no generated code. */
+/** Lists the files of the clients that a gateway uses or copies, without tests and generated code. */
 export function listClientFiles(): SourceFile[] {
   return describeEach(
     globSync('clients/**/*.{ts,go,py}').filter((path) => !/\/(gen|tests|build|node_modules)\//.test(path)),
@@ -29,7 +29,7 @@ function describeEach(paths: readonly string[]): SourceFile[] {
     .sort((left, right) => compareTexts(left.module, right.module) || compareTexts(left.path, right.path));
 }
 
-/** The first sentence of the comment with which a file of TypeScript, Go or Python begins. */
+/** Returns the first sentence of the comment at the start of a TypeScript, Go or Python file. */
 export function readFirstSentence(text: string): string | undefined {
   const [paragraph = ''] = readFirstComment(text.replace(/^#!.*\n/, '')).split(/\n\s*\n/);
   const words = paragraph.replaceAll(/\s+/g, ' ').trim();
@@ -37,7 +37,7 @@ export function readFirstSentence(text: string): string | undefined {
   return /^.*?(?<!\bet al)\.(?=\s|$)/.exec(words)?.[0] ?? words;
 }
 
-/** Its text without the marks of a comment. Go names the package or command first, as in "Package router chooses a server". */
+/** Returns the text without comment marks, and without the name that Go puts first, as in "Package router chooses a server". */
 function readFirstComment(text: string): string {
   const [, block, docstring, lines] = /^(?:\/\*\*([\s\S]*?)\*\/|"""([\s\S]*?)"""|((?:\/\/.*\n)+))/.exec(text) ?? [];
   if (lines === undefined) return block?.replaceAll(/^\s*\*/gm, '') ?? docstring ?? '';
@@ -45,7 +45,7 @@ function readFirstComment(text: string): string {
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-/** The order does not depend on the language of the machine. */
+/** Compares by code unit, so that the order does not depend on the locale of the machine. */
 function compareTexts(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;

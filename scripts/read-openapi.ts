@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startApp } from '../src/app.ts';
 import { parseConfig } from '../src/config/config.ts';
 
-/** The description that the running program gives of itself. */
+/** Reads the OpenAPI document that the running program serves. */
 export async function readOpenApi(): Promise<string> {
   const dataDir = mkdtempSync(join(tmpdir(), 'trivet-generate-'));
   const config = parseConfig({

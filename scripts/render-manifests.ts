@@ -1,4 +1,4 @@
-/** Writes the manifests that the chart renders. Needs the packages golang-go, golang-github-masterminds-sprig-dev and golang-k8s-sigs-yaml-dev. */
+/** Writes the manifests that the chart renders. Needs golang-go, golang-github-masterminds-sprig-dev and golang-k8s-sigs-yaml-dev. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { buildRenderer } from './helm/chart.ts';

@@ -32,7 +32,7 @@ await addDeliveryMinutes(service.store, listMinutes(hookIds[0] ?? 0));
 await fillModel(service);
 await takePicture(service);
 
-/** Without one the first page advises to add it. */
+/** Without a passkey, the first page would show the advice to add one. */
 async function addPasskey({ store }: ConsoleService, owner: string): Promise<void> {
   const key = { id: 'key', name: 'Key', publicKey: Uint8Array.of(1), counter: 0, transports: [] };
   await store.writeAll([insertPasskeyStatement({ ...key, userId: owner, createdAtMs: Date.now() })]);
@@ -53,7 +53,7 @@ async function createHooks(browser: FormClient): Promise<number[]> {
   return ids;
 }
 
-/** An hour with a slower time in it. */
+/** Response times of an hour in which the receiver is slower for a while. */
 function listMinutes(hookId: number) {
   const now = minuteOf(Date.now());
   return Array.from({ length: 59 }, (_, ago) => {

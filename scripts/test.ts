@@ -1,8 +1,8 @@
 /**
- * Runs all tests, as `node --test` does, but in another order: long files first, with short ones between them. Long files mostly
- * wait for programs, disks and timers, and short ones compute: by name, the processor would be idle half of the time while the
- * journeys run, and three of four places empty while the last journey ends.
- * A title of another form than the others fails the run; with CI=true, a test that is skipped does too, unless `test/allowed-skips.json` says why it may be.
+ * Runs all tests as `node --test` does, but in another order: long files first, with short ones between them. Long files mostly
+ * wait for programs, disks and timers, and short ones compute. In the order of names, the processor would be idle half of the time
+ * while the journeys run, and three of four slots would be empty while the last journey ends.
+ * A title that breaks the rule for titles fails the run. With CI=true, so does a skipped test, unless `test/allowed-skips.json` allows it.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -11,9 +11,9 @@ import { spec } from 'node:test/reporters';
 import { findTitleFaults } from '../test/support/rules/test-titles.ts';
 
 const TIMEOUT_MS = 300_000;
-/** For two cores, which four files keep busy: with six, browsers got so little of them that pages took minutes. */
+/** For two cores, which four files keep busy. With six, browsers got so little processor time that pages took minutes. */
 const CONCURRENCY = 4;
-/** Files of a minute and more, begun before all others. */
+/** Files that take a minute and more. They start before all others. */
 const LONGEST = [
   'test/journeys/{console-on-postgres,global-install-node-*,remote-webhooks,remote-commands,learning-kill,install}.test.ts',
   'test/journeys/{webhooks-delivery,documented-commands,wrong-clock}.test.ts',
@@ -26,7 +26,7 @@ const LONGEST = [
 ];
 const LONG = ['test/{journeys,reference}/**/*.test.ts', 'src/console/**/*.test.ts'];
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-/** So many that the last long file begins when a quarter of the others is left. */
+/** Short files between two long ones: chosen so that the last long file begins when a quarter of the short ones is left. */
 const SHORT_AFTER_EACH_LONG = 3;
 const MOST_SHOWN = 20;
 const ALLOWED_SKIPS = 'test/allowed-skips.json';
@@ -73,7 +73,7 @@ function describeTitles(tests: readonly TestPlace[]): string {
   return list('Titles of another form', faults);
 }
 
-/** Says which skips of a run are not allowed, and which allowed ones are of no test that ran. */
+/** Lists skips that are not allowed, and allowed skips whose test did not run. */
 function describeSkips(tests: readonly TestPlace[], skipped: readonly TestPlace[]): string {
   const allowed = JSON.parse(readFileSync(ALLOWED_SKIPS, 'utf8')) as readonly TestPlace[];
   const write = ({ file, title }: TestPlace): string => `${relative('.', file)}: ${title}`;
@@ -86,11 +86,11 @@ function describeSkips(tests: readonly TestPlace[], skipped: readonly TestPlace[
 const files = listFiles();
 if (files.length === 0) throw new Error('No file of tests was found: run this in the root of the repository');
 
-// A signal ends the files that run, and then the PostgreSQL server that all of them share.
+// A signal ends the running files first, and then the PostgreSQL server that they share.
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
 
-// Apart from the call, since the types do not know `globalSetupPath` yet.
+// A separate object, since the types of `run()` lack `globalSetupPath`.
 const options = {
   files,
   concurrency: CONCURRENCY,

@@ -1,4 +1,4 @@
-/** Builds attacks from connections that send raw bytes and open again when the server ends them. */
+/** Builds attacks from connections that send raw bytes and reconnect when the server closes them. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,10 +11,10 @@ export interface Target {
   readonly httpPort: number;
 }
 
-/** Goes on until its process is killed. */
+/** An attack runs until its process is killed. */
 export interface Attack {
   readonly name: string;
-  /** How many times the p99 alone that of the others may be; 3 unless given. */
+  /** The highest allowed ratio of the client's p99 during the attack to that before it; 3 by default. */
   readonly maxRatio?: number;
   run(target: Target): Promise<void>;
 }
@@ -48,17 +48,17 @@ export function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** The setting for the initial window, as one entry. */
+/** The initial window size, as one entry of a SETTINGS frame. */
 export function initialWindow(bytes: number): Buffer {
   return Buffer.concat([Buffer.of(0, 4), uint32(bytes)]);
 }
 
-/** As often as it fits into a write. */
+/** Repeats the bytes as often as they fit into a write. */
 export function repeat(bytes: Buffer): Buffer {
   return Buffer.concat(Array.from({ length: Math.max(1, Math.floor(BATCH_BYTES / bytes.length)) }, () => bytes));
 }
 
-/** As many calls as fit into a write, from a stream on. */
+/** Returns as many calls as fit into a write, from this stream id on. */
 function batch(firstId: number, call: (streamId: number) => Buffer): { bytes: Buffer; nextId: number } {
   const calls: Buffer[] = [];
   let id = firstId;
@@ -77,7 +77,7 @@ export async function dial(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Resolves with false when the connection is over. */
+/** Resolves with false when the connection is closed. */
 export async function send(socket: Socket, bytes: Buffer): Promise<boolean> {
   if (socket.destroyed || !socket.writable) return false;
   if (socket.write(bytes)) await sleep(0);
@@ -105,7 +105,7 @@ export function flood(name: string, { before, repeated, isUnread }: Flood): Atta
   };
 }
 
-/** The same on a new stream each time. */
+/** Sends the same frames on a new stream each time. */
 export function callFlood(name: string, call: (streamId: number) => Buffer, before?: Buffer): Attack {
   return {
     name,
@@ -128,7 +128,7 @@ async function openRaw(port: number, isUnread: boolean): Promise<Socket> {
   return socket;
 }
 
-/** Clients that keep to the windows they are granted. */
+/** Clients that respect the flow-control windows. */
 export function flowAttack(name: string, connections: number, attack: (client: FlowClient) => Promise<void>): Attack {
   return {
     name,
@@ -142,7 +142,7 @@ export function flowAttack(name: string, connections: number, attack: (client: F
   };
 }
 
-/** Again as soon as it has ended, but not in a loop that keeps this process busy. */
+/** Repeats the work as soon as it has ended, but without a busy loop. */
 export async function forever(run: () => Promise<void>): Promise<void> {
   for (;;) {
     await run();
@@ -150,7 +150,7 @@ export async function forever(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Many connections that stay. */
+/** Opens many connections that stay open. */
 export function crowd(name: string, count: number, hold: (socket: Socket) => void, port = grpcPortOf): Attack {
   return {
     name,

@@ -4,7 +4,7 @@ import { attacks } from './attacks.ts';
 const [name, grpcPort, httpPort] = process.argv.slice(2);
 const attack = attacks.find((candidate) => candidate.name === name);
 if (attack === undefined) throw new Error(`There is no attack "${name}"`);
-// Servers end such connections: that is no reason to stop.
+// Servers close such connections, which must not end the attack.
 process.on('unhandledRejection', () => {});
 process.on('uncaughtException', () => {});
 await attack.run({ grpcPort: Number(grpcPort), httpPort: Number(httpPort) });

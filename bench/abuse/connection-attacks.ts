@@ -1,4 +1,4 @@
-/** Connections that hold a place, that come and go, or that speak something else. */
+/** Connections that occupy a slot, that open and close all the time, or that speak another protocol. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FlowClient } from '../../test/support/grpc/flow-client.ts';
@@ -21,7 +21,7 @@ const beginning = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0)]);
 const ping = frame(PING, 0, 0, Buffer.alloc(8));
 const httpHead =
   'POST /prediction.v1.PredictionService/Predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
-/** One byte less than the program takes. */
+/** One byte less than the program accepts. */
 const largeBody = Buffer.alloc(1_048_575, ' ');
 
 function storm(name: string, bytes: () => Buffer, port: (target: Target) => number = grpcPortOf): Attack {
@@ -53,7 +53,7 @@ function drip(name: string, count: number, first: string | Buffer, port: (target
   );
 }
 
-/** Health is watched by one call in the end, in tables that have grown for a thousand. */
+/** Opens 1,000 health watches and cancels 999, so that one remains in tables that have grown for a thousand. */
 async function endMostCalls(client: FlowClient): Promise<void> {
   const ids = Array.from({ length: 1000 }, (_, index) => 2 * index + 1);
   client.send(...ids.flatMap((id) => [open(id, WATCH), frame(DATA, 1, id, frameMessage(Buffer.alloc(0)))]));

@@ -1,4 +1,4 @@
-/** Frames that cost work and bring no call forward, and heads that are meant to be expensive. */
+/** Frames that cost work without advancing a call, and header blocks that are expensive to decode. */
 import {
   CONTINUATION,
   DATA,
@@ -88,14 +88,14 @@ export const controlFrameAttacks: readonly Attack[] = [
   flood('GOAWAY again and again', { repeated: frame(GOAWAY, 0, 0, Buffer.alloc(8)) }),
 ];
 
-/** Entries for the table, in Huffman code. */
+/** Entries for the dynamic table, Huffman coded. */
 function refusedHead(id: number): Buffer {
   const entries = Buffer.from(`\x40\x01a\xfe${'\x1f'.repeat(126)}`.repeat(125), 'latin1');
   const more = Array.from({ length: 5 }, (_, index) => frame(CONTINUATION, index === 4 ? 4 : 0, id, entries));
   return Buffer.concat([frame(HEADERS, 1, id, head(PREDICT)), ...more]);
 }
 
-/** One string of letters with the shortest code, which is 1.6 times as long once it is decoded. */
+/** One string of letters with the shortest Huffman codes, which is 1.6 times as long when decoded. */
 function longStringHead(id: number): Buffer {
   const text = Buffer.concat([Buffer.from('000161ff81ed05', 'hex'), Buffer.alloc(96_000)]);
   const parts = Array.from({ length: 6 }, (_, index) => text.subarray(16_384 * index, 16_384 * (index + 1)));
@@ -103,7 +103,7 @@ function longStringHead(id: number): Buffer {
   return Buffer.concat([frame(HEADERS, 1, id, head(PREDICT)), ...more]);
 }
 
-/** Below the control-frame limit, so the connection stays open and only the cost of each frame counts. */
+/** Below the control-frame limit, so that the connection stays open and only the cost of each frame counts. */
 function pacedReset(name: string): Attack {
   return {
     name,

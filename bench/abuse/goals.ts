@@ -1,14 +1,14 @@
-/** Judges what an attack cost by the goals, and decides which of its tries counts. */
+/** Compares the cost of an attack with the goals, and decides which of its tries counts. */
 import type { Measured } from './measure-attack.ts';
 
 const MAX_RSS_MB = 400;
 
-/** Noise of the machine only adds to p99: another try may meet that goal. No other goal is missed by noise. */
+/** Whether another try may help: noise of the machine only adds to p99, and affects no other goal. */
 export function isNoisePossible(row: Measured): boolean {
   return row.ratio > row.maxRatio && !missesMoreThanP99(row);
 }
 
-/** The try that missed more than p99, or else the one with the smallest ratio. */
+/** Returns the try that missed a goal other than p99, or else the one with the smallest ratio. */
 export function chooseTry(best: Measured, next: Measured): Measured {
   return missesMoreThanP99(next) || next.ratio < best.ratio ? next : best;
 }

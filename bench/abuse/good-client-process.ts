@@ -1,6 +1,6 @@
 /**
- * Runs the client that behaves in a process of its own, whose own pauses are short: what starts attacks and reads the
- * memory of others does not delay it, and its young generation is small.
+ * Runs the well-behaved client in a separate process with short pauses: the process that starts attacks and reads memory does not
+ * delay it, and its young generation is small.
  * `node bench/abuse/good-client-process.ts GRPC_ADDRESS HTTP_URL [TOKEN]`, which receives messages that say for how long to call.
  */
 import { type ChildProcess, fork } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** A client that behaves: a call every few milliseconds, on a schedule, and a look at the health of HTTP now and then. */
+/** A well-behaved client: a call every few milliseconds, on a schedule, and an HTTP health check now and then. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRaw } from '../../test/support/grpc/grpc-client.ts';
@@ -8,9 +8,9 @@ import { PREDICT } from './attack.ts';
 export interface Experience {
   readonly calls: number;
   readonly failures: number;
-  /** The first one, in words. */
+  /** A description of the first failure. */
   readonly failure: string | undefined;
-  /** Answered while the client itself had to wait for a core: they are in no percentile. */
+  /** Calls during which the client itself waited for a core; percentiles leave them out. */
   readonly leftOut: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -22,14 +22,14 @@ export interface Service {
 }
 
 export interface GoodClient extends Disposable {
-  /** How long it calls. */
+  /** How long the client calls. */
   measure(durationMs: number): Promise<Experience>;
 }
 
 const EVERY_MS = 3;
 const HTTP_EVERY = 33;
 const DEADLINE_MS = 2000;
-/** A call during which the client waited longer for a core says nothing about the service. */
+/** A call during which the client waited longer than this for a core says nothing about the service. */
 const MAX_NO_CORE_MS = 0.2;
 
 export function connectGoodClient(service: Service, token: string | undefined): GoodClient {
@@ -59,7 +59,7 @@ async function measure(durationMs: number, ask: () => Promise<void>, look: () =>
     const dueMs = startedMs + index * EVERY_MS;
     const waitMs = dueMs - performance.now();
     if (waitMs > 0) await sleep(waitMs);
-    // From when it left: a timer of this process that is late says nothing about the server.
+    // Counts from the actual send: a late timer of this process says nothing about the server.
     const sentMs = performance.now();
     const noCoreMs = readNoCoreMs();
     const call = ask().then(() => {
@@ -82,7 +82,7 @@ async function measure(durationMs: number, ask: () => Promise<void>, look: () =>
   };
 }
 
-/** How long the main thread of this process could have run but had no core, since its start. */
+/** How long the main thread of this process was ready to run but had no core, since its start. */
 function readNoCoreMs(): number {
   const nanoseconds = readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[1];
   return Number(nanoseconds) / 1e6;

@@ -1,4 +1,4 @@
-/** Clients that break no rule and want all there is. */
+/** Clients that break no rule, but request as much as they can. */
 import { FlowClient } from '../../test/support/grpc/flow-client.ts';
 import { frameMessage } from '../../test/support/grpc/http2-frames.ts';
 import { EVENTS, EventMessage } from '../../test/support/prediction/observation-events.ts';
@@ -13,7 +13,7 @@ interface Greed {
   readonly inFlight: number;
 }
 
-/** One client that breaks no rule must not slow the others more than this. */
+/** The highest allowed ratio of the others' p99 beside one client that breaks no rule. */
 const MAX_RATIO_BESIDE_ONE = 2;
 
 function greedy(name: string, { path = PREDICT, inputs, connections, inFlight }: Greed): Attack {

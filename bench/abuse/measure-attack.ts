@@ -1,4 +1,4 @@
-/** One attack against the real program, afresh and with the options of `npm start`, beside one client that behaves. */
+/** Runs one attack against the real program, newly started with the options of `npm start`, beside one well-behaved client. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
@@ -18,12 +18,12 @@ export interface Measured {
   readonly auth: string;
   readonly alone: Experience;
   readonly during: Experience;
-  /** p99 during the attack over that alone. */
+  /** p99 during the attack divided by p99 without it. */
   readonly ratio: number;
   readonly maxRatio: number;
   readonly peakRssMb: number;
   readonly hasDied: boolean;
-  /** The share of the attack's time in which the program's main thread waits for a core. */
+  /** The share of the attack's time in which the program's main thread waited for a core. */
   readonly noCoreShare: number;
   /** The share of one core that the attacker got. */
   readonly attackerShare: number;
@@ -36,12 +36,12 @@ export interface Plan {
   readonly duringMs: number;
 }
 
-/** The first calls are slow: their code is still interpreted. */
+/** The first calls are slow, since V8 has not compiled their code yet. */
 const WARM_UP_MS = 1500;
 const MAX_RATIO = 3;
 const TICKS_PER_SECOND = 100;
 
-/** `minP99Ms` stands for a smaller p99 alone. */
+/** `minP99Ms` replaces a smaller p99 without the attack. */
 export async function measureAttack(plan: Plan, minP99Ms: number): Promise<Measured> {
   const { attack, auth, aloneMs, duringMs } = plan;
   await using program = await startProgram({ PREDICTION_AUTH: auth, LOG_LEVEL: 'silent' });
@@ -73,9 +73,9 @@ export async function measureAttack(plan: Plan, minP99Ms: number): Promise<Measu
 }
 
 /**
- * What attackers and other programs of the machine take of its cores is no property of the service: the main threads of
- * the program and of the client get a core before all others, and their other threads before others of the usual class.
- * Needs the rights of root; returns false without them.
+ * The processor time that attackers and other programs take is no property of the service. So the main threads of the program and of
+ * the client get a core before all others, and their other threads before others of the usual class. Needs root; returns false
+ * without it.
  */
 function preferToOtherPrograms(pids: readonly number[]): boolean {
   let isPreferred = true;
@@ -91,9 +91,9 @@ function preferToOtherPrograms(pids: readonly number[]): boolean {
 const REALTIME_LIMIT = '/proc/sys/kernel/sched_rt_runtime_us';
 
 /**
- * The kernel stops threads that come before all others for 50 ms of each second in which they want a whole core. A program under
- * attack wants one, and its callers would wait for the kernel. The limit of the machine is set again when this process ends. Needs
- * the rights of root; without them, `preferToOtherPrograms` sets no such class.
+ * Lifts the kernel's limit on real-time threads, which it stops for 50 ms of each second in which they use a whole core. A program
+ * under attack does, and its callers would wait for the kernel. The limit is restored when this process ends. Needs root; without
+ * it, `preferToOtherPrograms` sets no such class.
  */
 export function liftRealtimeLimit(): void {
   const former = readText(REALTIME_LIMIT);
@@ -104,8 +104,8 @@ export function liftRealtimeLimit(): void {
 }
 
 /**
- * An attacker has a machine of its own: here it must not take the cores of those that are measured. Where these cannot be
- * preferred, it gets a core when nothing else wants it (SCHED_IDLE), which `chrt` sets before it starts.
+ * A real attacker uses another machine, so here it must not take cores from the measured processes. Where these cannot be preferred,
+ * it only gets a core that is otherwise idle (SCHED_IDLE), which `chrt` sets before it starts.
  */
 function startAttacker(name: string, program: Program, isProgramPreferred: boolean): ChildProcess {
   const ports = [program.grpcAddress, program.httpUrl].map((address) => /\d+$/.exec(address)?.[0] ?? '');
@@ -127,7 +127,7 @@ async function createToken({ dataDir }: Program): Promise<string> {
   return secret;
 }
 
-/** How long the main thread could have run but had no core, since its start. */
+/** How long the main thread was ready to run but had no core, since its start. */
 function readNoCoreMs(pid: number): number {
   const nanoseconds = readProcess(pid, `task/${pid}/schedstat`).split(' ')[1];
   return Number(nanoseconds ?? Number.NaN) / 1e6;

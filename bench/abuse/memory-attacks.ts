@@ -1,4 +1,4 @@
-/** Clients that make the server keep bytes: of requests that do not end, and of answers that are not read. */
+/** Clients that make the server buffer bytes: requests that do not end, and responses that are not read. */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deflateSync, gzipSync } from 'node:zlib';
@@ -36,7 +36,7 @@ const LARGE_WINDOW = 0x3fff_ffff;
 const zeros = Buffer.alloc(4 * MEBIBYTE);
 const gzipBomb = frameMessage(gzipSync(zeros), 1);
 const deflateBomb = frameMessage(deflateSync(zeros), 1);
-/** As large as an answer can be: 4,096 inputs. */
+/** The largest possible answer: 4,096 inputs. */
 const largeRequest = frameMessage(createRequest(4096));
 const BEGINNING = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(SETTINGS, 0, 0)]);
 const NO_GRPC = encodeHeaderBlock([
@@ -95,7 +95,7 @@ export const memoryAttacks: readonly Attack[] = [
     await client.closed;
   }),
   crowd('calls after GOAWAY', 8, (socket) => {
-    // It would close its side when the server does.
+    // Otherwise the socket would close its side when the server does.
     socket.allowHalfOpen = true;
     socket.write(Buffer.concat([BEGINNING, frame(SETTINGS, 0, 0, initialWindow(LARGE_WINDOW))]));
     socket.write(

@@ -1,4 +1,4 @@
-/** The cells of the table: a recording, a protocol, and how its times are reported. */
+/** The cells of the table: a recording, a protocol, and how latencies are reported. */
 import type { Protocol } from '../../src/prediction/evaluation/protocols.ts';
 import type { Reporting } from '../../src/prediction/evaluation/report-times.ts';
 import { type Log, POOLS, simulateHerd, simulateLevels, simulatePool } from './logs.ts';
@@ -10,7 +10,7 @@ export interface Cell {
   readonly log: Log;
   readonly protocol: BenchProtocol;
   readonly reporting?: Reporting;
-  /** Evaluates only rows that were asked then, in milliseconds from the first one, and also those before the first refit. */
+  /** Evaluates only rows that were asked in this window, in milliseconds from the first row, including those before the first refit. */
   readonly windowMs?: readonly [from: number, until: number];
 }
 

@@ -1,4 +1,4 @@
-/** Cells in which the p90 held for too few or too many rows, and how many such cells chance alone makes. */
+/** Finds cells with a p90 coverage outside 88 to 92 %, and computes how many such cells chance alone would give. */
 import { type Figures, listTargets, type Result } from './results.ts';
 
 const LEAST_COVERAGE = 88;
@@ -12,8 +12,8 @@ function isWithin(percent: number): boolean {
 }
 
 /**
- * How many independent rows would say as much as these. Rows that were under way together are covered or missed together, which
- * makes the bootstrap interval wider than that of as many independent rows.
+ * Returns the effective sample size. Requests that were under way together are covered or missed together, which makes the bootstrap
+ * interval wider than that of the same number of independent rows.
  */
 function countIndependent({ rows, p90Coverage }: Figures): number {
   if (p90Coverage === undefined) return rows;
@@ -23,7 +23,7 @@ function countIndependent({ rows, p90Coverage }: Figures): number {
   return Math.max(1, Math.min(rows, Math.round((mean * (100 - mean)) / deviation ** 2)));
 }
 
-/** How probable it is that 88 to 92 % of so many independent rows stay below a p90 that is exactly right. */
+/** The probability that 88 to 92 % of this many independent rows are below an exact p90. */
 function chanceWithin(rows: number): number {
   let logChance = rows * Math.log(1 - P90);
   let chance = 0;
@@ -34,7 +34,7 @@ function chanceWithin(rows: number): number {
   return chance;
 }
 
-/** One line for each value outside 88 to 92 %, and at the end how many of all would be outside by chance. */
+/** Writes a line for each value outside 88 to 92 %, and then how many of all would be outside by chance. */
 export function describeUncovered(results: readonly Result[], predictor: string): string[] {
   const values = listTargets(results, predictor).filter(({ figures }) => figures.p90Coverage !== undefined);
   const outside = values.filter(({ figures }) => !isWithin(figures.p90Coverage!.mean));

@@ -12,7 +12,7 @@ export interface Log {
   readonly kvCapacityTokens: number | undefined;
 }
 
-/** `FILE`, or `FILE@480000` for a log of requests of a server with key-value memory for this many tokens. */
+/** `FILE`, or `FILE@480000` for a log of requests of a server whose KV cache holds this many tokens. */
 export function describeFile(text: string): Log {
   const [, path = text, tokens] = /^(.+)@(\d+)$/.exec(text) ?? [];
   return {
@@ -41,7 +41,7 @@ export const POOLS: readonly Pool[] = [
   { name: 'one, loaded', options: `--servers medium:1 --rate 12 --duration 120 ${POISSON}`, seed: 3 },
 ];
 
-/** `moreSeed` is added to the seed of the pool: another one gives another, equally likely recording. */
+/** `moreSeed` is added to the seed of the pool: another value gives another, equally likely recording. */
 export function simulatePool({ name, options, seed }: Pool, moreSeed: number, folder: string): Log {
   const path = join(folder, `${name.replaceAll(/\W+/g, '-')}.jsonl`);
   simulate(`${options} --seed ${seed + moreSeed}`, path);
@@ -50,7 +50,7 @@ export function simulatePool({ name, options, seed }: Pool, moreSeed: number, fo
 
 const LEVEL_RATES = [2, 4, 6, 8, 10, 12, 14];
 
-/** One server under seven loads, a recording each. */
+/** Recordings of one server under seven loads. */
 export function simulateLevels(moreSeed: number, folder: string): Log {
   const paths = LEVEL_RATES.map((rate, i) => {
     const path = join(folder, `level-${rate}.jsonl`);
@@ -67,7 +67,7 @@ const HERD_MS = 2000;
 const AFTER_MS = 150_000;
 const AFTER_PER_SECOND = 8;
 
-/** Two thousand requests in the first two seconds of an unlike pool that has shown nothing yet. */
+/** Two thousand requests in the first two seconds of a mixed pool without any reports yet. */
 export function simulateHerd(moreSeed: number, folder: string): Log {
   const random = createRandom(1 + moreSeed);
   const after = Math.round((AFTER_MS / 1000) * AFTER_PER_SECOND);

@@ -15,7 +15,7 @@ import {
 import type * as TrainModel from '../../src/prediction/training/train-model.ts';
 import type { Cell } from './cells.ts';
 
-/** A prediction beside what happened; a predictor that knows no quantiles has no p90. */
+/** A prediction and the observed time; a predictor without quantiles has no p90. */
 export type TestAnswer = Omit<Accuracy.Answer, 'p90Ms' | 'row'> & { readonly p90Ms?: number | undefined };
 
 /** The parts of a checkout of this program that predict. */
@@ -62,7 +62,7 @@ export function answerByPhysics(
 
 export interface PeerAnswers {
   readonly name: string;
-  /** Undefined when its library is not installed. */
+  /** Undefined if the library of the predictor is not installed. */
   readonly answers: readonly TestAnswer[] | undefined;
 }
 
@@ -80,7 +80,7 @@ interface PeerTask {
   readonly parts: readonly Fold[];
   readonly python: string;
   readonly only: readonly string[];
-  /** Quantile models cost as much again, at each refit. */
+  /** Whether to train quantile models too, which double the cost of each refit. */
   readonly quantiles: boolean;
 }
 

@@ -33,7 +33,7 @@ export function measure(answers: readonly TestAnswer[]): Figures | undefined {
   return { rows: answers.length, mape, p90Coverage: bootstrapMean(covered), p90Pinball };
 }
 
-/** Koenker & Bassett 1978, at 0.9. */
+/** The pinball loss at 0.9 (Koenker & Bassett 1978). */
 function pinball(above: number): number {
   return above >= 0 ? 0.9 * above : -0.1 * above;
 }

@@ -1,4 +1,4 @@
-/** The training rows and test rows of each peer: those of our own protocols, and only what was known then. */
+/** Lists the training and test rows of each peer: those of our own protocols, and only rows that were reported by then. */
 import { FOLDS_OF, type Fold, leaveRunsOut, splitInTime } from '../../src/prediction/evaluation/folds.ts';
 import { listRefits } from '../../src/prediction/evaluation/prequential.ts';
 import { createKnownAt, type KnownAt } from '../../src/prediction/evaluation/report-times.ts';
@@ -39,7 +39,7 @@ export function planParts(table: ObservationTable, target: PredictionTarget, { p
     .filter(({ train, test }) => train.length >= 10 && test.length > 0);
 }
 
-/** Without times in the source, all but what is lost. */
+/** Without times in the source, all rows except lost ones. */
 function isKnown(knownMs: ReturnType<KnownAt>, nowMs: number): boolean {
   return !(knownMs > nowMs) && knownMs < Number.POSITIVE_INFINITY;
 }

@@ -1,4 +1,4 @@
-/** The floor: what Node itself spends on reading a request and answering it, with nothing in between. */
+/** The floor: the time that Node itself takes to read a request and answer it. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { FLOOR_ANSWER, serveFloor } from './floor.ts';

@@ -1,4 +1,4 @@
-/** Look-ups of live tokens beside a great many expired ones, alone and while a sweep takes them away. */
+/** Measures look-ups of live tokens beside very many expired ones, alone and while a sweep deletes these. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -22,7 +22,7 @@ import {
 } from '../../test/support/store/postgres-cluster.ts';
 import { NEW_POSTGRES } from '../support/new-postgres.ts';
 
-/** More than the read cache holds, so that every look-up reads. */
+/** More than the read cache holds, so that every look-up reads the database. */
 const LIVE = 20_000;
 const DAY_MS = 86_400_000;
 const RUN_MS = 3_000;
@@ -86,7 +86,7 @@ async function insertLive(store: Store): Promise<Uint8Array[]> {
 
 const COLUMNS = 'access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms)';
 
-/** By each engine's own means: a million rows one by one would take longer than the measurement. */
+/** Uses the bulk insert of each engine: a million single inserts would take longer than the measurement. */
 async function insertExpired({ dataDir, databaseUrl }: Place, count: number): Promise<void> {
   const [issued, expired] = [realWorld.nowMs() - 30 * DAY_MS, realWorld.nowMs() - DAY_MS];
   if (databaseUrl === undefined) {
@@ -104,7 +104,7 @@ async function insertExpired({ dataDir, databaseUrl }: Place, count: number): Pr
   await client.end();
 }
 
-/** One after the other, as a request waits for its own. */
+/** Looks tokens up one after the other. */
 async function timeLookups(store: Store, hashes: readonly Uint8Array[]): Promise<number[]> {
   const micros: number[] = [];
   const endsAtMs = performance.now() + RUN_MS;
@@ -114,7 +114,7 @@ async function timeLookups(store: Store, hashes: readonly Uint8Array[]): Promise
     const found = await findLiveToken(store, 'access', { hash, nowMs: realWorld.nowMs() });
     micros.push((performance.now() - startedMs) * 1000);
     if (found === undefined) throw new Error('A live token was not found');
-    // The writer's answers, and whatever else a server does between two requests.
+    // Lets the event loop handle the writer's answers and other work between two requests.
     if (index % 16 === 0) await new Promise(setImmediate);
   }
   return micros.sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-/** Stands in for a server of the protocol where only the way to it is measured: it gives one answer to everything. */
+/** Replaces a server of the protocol where only the transport is measured: it answers every request the same. */
 import { serveParent } from './protocol.ts';
 
 export const FLOOR_ANSWER = {

@@ -1,4 +1,4 @@
-/** The floor with Hono: the same answer as the bare server's, by way of a Request, a route and a Response. */
+/** The floor with Hono: the same answer as the bare server's, through a Request, a route and a Response. */
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';

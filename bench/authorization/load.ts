@@ -1,4 +1,4 @@
-/** A client that costs little: one request at a time on each of a few kept connections, bodies by Content-Length. */
+/** A cheap client: one request at a time on each of a few keep-alive connections, bodies by Content-Length. */
 import { connect, type Socket } from 'node:net';
 
 export interface HttpAnswer {

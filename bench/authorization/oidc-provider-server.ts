@@ -59,7 +59,7 @@ serveParent({
     const secrets: string[] = [];
     for (let i = 0; i < count; i++) {
       const common = { accountId, client, grantId: await createGrantId() };
-      // Without openid no RS256 signature is paid for, as on the other side; userinfo needs it.
+      // Without openid, neither server computes an RS256 signature; userinfo needs it.
       const scope = kind === 'user' ? 'openid all_user' : 'all_user offline_access';
       const shared = { ...common, scope, gty: 'authorization_code' };
       if (kind === 'refresh')

@@ -1,4 +1,4 @@
-/** A processor profile of the serving thread, summed up by whose work it was. */
+/** Takes a CPU profile of the serving thread, summed by the module that did the work. */
 import type { Profiler } from 'node:inspector';
 
 /** Share of the busy time by group. */

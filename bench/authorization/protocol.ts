@@ -11,7 +11,7 @@ export interface Ready {
   readonly tokenPath: string;
   readonly introspectPath: string;
   readonly userPath: string;
-  /** It forgets tokens when it has a thousand. */
+  /** Whether the server drops tokens beyond a thousand. */
   readonly holdsFewTokens?: true;
 }
 
@@ -24,7 +24,7 @@ export type Question =
 export interface Cpu {
   /** Processor time of all threads, user and system. */
   readonly process: number;
-  /** Processor time of the thread that serves. */
+  /** Processor time of the serving thread. */
   readonly mainThread: number;
 }
 
@@ -32,7 +32,7 @@ export interface BenchServer {
   readonly ready: Ready;
   /** Refresh tokens, codes or access tokens, ready to be used. */
   prepare(kind: Kind, count: number): Promise<readonly string[]>;
-  /** Stores something; missing where nothing is stored. */
+  /** Commits a row; absent for a server that stores nothing. */
   commit?(): Promise<void>;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What calls of 10,000 rows in llm-d's interface cost a gRPC caller: the real program, a caller that asks for 16 rows every
- * few milliseconds, alone and then beside one connection that sends large calls without pause, from a process of its own.
- * The longest turn is that of the program's event loop: for this time it answered no caller at all. By processor time it does
- * not count what others on the machine took.
+ * Measures what calls of 10,000 rows in llm-d's interface cost a gRPC caller: the real program, and a caller that asks for 16 rows
+ * every few milliseconds, alone and then beside one connection of another process that sends large calls without pause.
+ * The longest event loop turn is the time in which the program answered no caller. Its processor time leaves out the time that
+ * other programs took.
  * `node bench/llm-d/large.ts [--seconds 10] [--note-bytes 200] [--json]`.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   process.stdout.write(flags.json ? `${JSON.stringify(readings)}\n` : render(readings));
 }
 
-/** Since it was read before. */
+/** Reads the longest turn since the last reading. */
 async function readLongestTurn({ pid, log }: Program): Promise<LongestTurn> {
   const known = log().length;
   process.kill(pid, 'SIGUSR2');
@@ -70,7 +70,7 @@ function startCaller(url: string): ChildProcess {
   return fork(import.meta.filename, [url, ...options], { stdio: 'inherit' });
 }
 
-/** One large call after the other, until the process is killed. */
+/** Sends one large call after the other until the process is killed. */
 async function keepCalling(url: string): Promise<never> {
   const note = 'x'.repeat(Number(flags['note-bytes']));
   const rows = createRows(ROWS, 1).map((row) => ({ ...row, actual_ttft_ms: 120, actual_tpot_ms: 9, note }));

@@ -1,4 +1,4 @@
-/** Connections that each send the next call when the last one was answered, as a router under load does. */
+/** Opens connections that each send the next call when the last one is answered, as a router under load does. */
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { createRows } from './rows.ts';
@@ -50,7 +50,7 @@ interface Post {
   readonly rows: number;
 }
 
-/** The answer is counted but not parsed: the callers' core must not be what limits the server. */
+/** Counts the answer without parsing it, so that the callers' core is not the bottleneck. */
 function post(url: string, { body, agent, rows }: Post): Promise<void> {
   return new Promise((resolve, reject) => {
     const isFull = new RegExp(`"successful_predictions": ?${rows},`);

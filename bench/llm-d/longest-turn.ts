@@ -1,8 +1,7 @@
 /**
  * Loaded into a program before it starts: on SIGUSR2 it writes the longest turn of its event loop since the last SIGUSR2
- * to standard error, by the clock and by the processor time of its thread. The clock counts times in which the machine
- * ran others too. A timer of a millisecond measures both, so they are right to about a millisecond; collections of garbage
- * count.
+ * to standard error, by the clock and by the processor time of its thread. The clock includes time in which other programs
+ * ran. A timer of a millisecond measures both, so they are accurate to about a millisecond; garbage collections count.
  */
 import { isMainThread } from 'node:worker_threads';
 

@@ -72,7 +72,7 @@ async function publishSyntheticModel(dataDir: string): Promise<void> {
   });
 }
 
-/** Without reports the model answers alone, which is cheaper. */
+/** Sends reports first: without server state, a prediction would be cheaper. */
 async function reportRows(url: string): Promise<void> {
   const entries = createRows(400, 1).map((row, i) => ({
     ...row,

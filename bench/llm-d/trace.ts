@@ -1,8 +1,8 @@
 /**
- * How good predictions over llm-d's interface get on a recording of its training rows (JSON lines, in the order of time):
+ * Measures how accurate predictions over llm-d's interface get on a recording of its training rows (JSON lines, in order of time):
  * `node bench/llm-d/trace.ts FILE [--rows-a-call 10] [--json]`.
  *
- * The real program is spoken to over the interface alone. Each row is predicted before it is reported, with the rows of its
+ * The bench uses only this interface of the real program. Each row is predicted before it is reported, with the rows of its
  * call, as medians. The program trains in the background; a recording replayed in seconds leaves it no time, so the replay
  * waits for a training after every 500 rows. Errors are the mean of |predicted - observed| / observed, in percent.
  */

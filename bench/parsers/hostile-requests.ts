@@ -1,4 +1,4 @@
-/** Hostile heads and bodies through sockets of the real program, and the processor time that they take there. */
+/** Sends hostile heads and bodies to sockets of the real program, and measures the processor time that they take there. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRaw } from '../../test/support/grpc/grpc-client.ts';
@@ -106,7 +106,7 @@ function listGrpc(call: (path: string, bytes: Uint8Array) => Promise<unknown>): 
 async function measure({ pid }: Program, run: () => Promise<unknown>): Promise<number> {
   const before = readProcessorMs(pid);
   for (let time = 0; time < TIMES; time++) await run();
-  // The time of a thread is written down when it rests.
+  // The kernel updates the time of a thread when the thread sleeps.
   await sleep(20);
   return (readProcessorMs(pid) - before) / TIMES;
 }

@@ -1,6 +1,6 @@
 /**
- * The least that can answer the load generator: a socket of Node, a look at the heads of frames for the end of a call,
- * and the bytes of an answer with the number of its stream. No header is read, no message, no window kept.
+ * The minimal server for the load generator: a socket of Node, a look at frame headers for the end of a call, and the bytes of an
+ * answer with its stream id. It decodes no headers and no messages, and has no flow control.
  */
 import { createServer, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
@@ -15,7 +15,7 @@ const END_HEADERS = 0x4;
 const HEAD_BYTES = 9;
 const PREFACE_BYTES = 24;
 const GRANT = 1_048_576;
-/** `:status: 200` from the static table, and a header of as many bytes as ours. */
+/** `:status: 200` from the static table, and a header block as long as ours. */
 const HEADERS = Buffer.concat([Buffer.of(0x88), literal('content-type', 'application/grpc, identity,gzip,deflate')]);
 const TRAILERS = literal('grpc-status', '0');
 

@@ -1,4 +1,4 @@
-/** Our transport around an answer that was there before, after arithmetic of a given duration. */
+/** Serves a prepared answer through our transport, after arithmetic of a given duration. */
 import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createGarbageCounter, openCollector } from '../../src/memory/garbage.ts';
@@ -43,14 +43,14 @@ serveReadings(server.port, (message) => {
 });
 process.once('SIGTERM', () => void server.drain(1000).then(() => process.exit(0)));
 
-/** Leaves no object behind, and touches no memory: all that can make it late is the machine. */
+/** Allocates nothing and touches no memory, so that only the machine can delay it. */
 function work(count: number): number {
   let value = 1;
   for (let round = 0; round < count; round++) value = Math.imul(value, 48_271) + round;
   return value;
 }
 
-/** The quickest of many: what else runs on the machine makes none of them quicker. */
+/** Returns the fastest of many runs, since other programs can only slow a run. */
 function calibrate(): number {
   let bestMs = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < 50; attempt++) {

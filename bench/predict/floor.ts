@@ -1,7 +1,7 @@
 /**
- * What of the waiting is ours, after some reports and without more of them: beside the server, at the same rate and with the same bytes, servers that do less. All of
- * them take turns, so that what the machine does to one it does to the others. Those whose turn it is not are suspended: V8
- * collects the whole heap of a process that has become idle, and all of them share one core.
+ * Shows which part of the waiting is ours, after some reports and without further ones: it also measures servers that do less, at
+ * the same rate and with the same bytes. All take turns, so that noise of the machine affects all alike. The others are suspended
+ * meanwhile, since V8 collects the whole heap of a process that has become idle, and all share one core.
  */
 import type { LoadConnection } from './grpc-load.ts';
 import { type Arrivals, runClosedLoop, runOpenLoop } from './load-patterns.ts';
@@ -14,14 +14,14 @@ const WARM_UP = { inFlight: 32, durationMs: 1500 };
 const TURN_WARM_UP_MS = 500;
 
 export interface FloorOptions {
-  /** Parameters of Node for every server. */
+  /** Node flags for every server. */
   readonly nodeOptions: readonly string[];
   readonly model: string;
   readonly isPinned: boolean;
   readonly candidates: number;
   readonly turns: number;
   readonly durationMs: number;
-  /** Half of what ours can do, unless given. */
+  /** By default half of the highest rate of our server. */
   readonly callsPerSecond: number | undefined;
   readonly arrivals: Arrivals;
 }
@@ -32,7 +32,7 @@ interface Peer {
   readonly connections: readonly LoadConnection[];
 }
 
-/** One row for what ours does in a closed loop, then one a server: the median of each figure over the turns. */
+/** Returns one row for our server in a closed loop, then one per server: the median of each figure over the turns. */
 export async function measureFloor(options: FloorOptions): Promise<Row[]> {
   const { candidates, durationMs, arrivals } = options;
   const peers = await startPeers(options);
@@ -72,7 +72,7 @@ export async function measureFloor(options: FloorOptions): Promise<Row[]> {
   }
 }
 
-/** Ours first, then what does less and less. */
+/** Our server first, then servers that do less and less. */
 async function startPeers({ nodeOptions, model, isPinned, candidates }: FloorOptions): Promise<Peer[]> {
   const programs: [name: string, program: string, ...parameters: string[]][] = [
     [`ours, model ${model}`, 'server.ts', '--model', model],
@@ -99,7 +99,7 @@ async function warmUp({ name, server, connections }: Peer, candidates: number): 
   return measureRow(server, { candidates, pattern }, () => runClosedLoop(connections, WARM_UP));
 }
 
-/** What the machine takes makes calls later, never sooner: the turns in which it took least say most about a server. */
+/** Noise of the machine only delays calls, so the turns in which it took least time say most about a server. */
 function summarize(rows: readonly Row[]): Row {
   const byStolen = rows.toSorted((left, right) => left.stolenShare - right.stolenShare);
   const { p99Ms, stolenShare } = takeMedians(byStolen.slice(0, Math.ceil(rows.length / 3)));

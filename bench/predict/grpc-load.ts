@@ -1,7 +1,7 @@
 /**
- * A gRPC load generator over bare HTTP/2 frames: one message or a few in turns, sent again and again. It costs a small part of what a real
- * client costs, so that one core of load can keep one core of server busy; and it makes next to no garbage, or its own
- * collections would be taken for waiting.
+ * A gRPC load generator over bare HTTP/2 frames, which sends one message or a few in turns. It costs a small part of a real client,
+ * so that one core of load can keep one core of server busy; and it makes almost no garbage, since its own collections would count
+ * as waiting.
  */
 import { connect, type Socket } from 'node:net';
 import { IdTable } from '../../src/memory/id-table.ts';
@@ -26,7 +26,7 @@ export interface PredictionTarget {
   readonly port: number;
   readonly path: string;
   readonly message: Uint8Array;
-  /** Take turns with `message`; as long as that. */
+  /** Messages that take turns with `message`; each has the same length. */
   readonly others?: readonly Uint8Array[];
 }
 
@@ -120,7 +120,7 @@ function createConnection(socket: Socket, target: PredictionTarget): LoadConnect
 /** Handles the frame from `start` to `end`. Positions, not an object, so that a frame makes no garbage. */
 type HandleFrame = (bytes: Buffer, start: number, end: number) => void;
 
-/** Cuts what a socket reads into frames, and passes each of them on. */
+/** Splits the bytes of a socket into frames, and passes each frame on. */
 function createFrameReader(handle: HandleFrame): (chunk: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {
@@ -138,11 +138,11 @@ function createFrameReader(handle: HandleFrame): (chunk: Buffer) => void {
 }
 
 interface Calls {
-  /** What a call takes of the window. */
+  /** The bytes of the flow-control window that a call uses. */
   readonly dataBytes: number;
-  /** The bytes of a call on that stream. */
+  /** Returns the bytes of a call on this stream. */
   take(streamId: number): Buffer;
-  /** They were sent. */
+  /** Called when the bytes were sent. */
   giveBack(bytes: Buffer): void;
 }
 
@@ -168,7 +168,7 @@ function createCalls(target: PredictionTarget): Calls {
   };
 }
 
-/** The five bytes of gRPC, then the message. */
+/** The five-byte prefix of gRPC, then the message. */
 function frameMessage(message: Uint8Array): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);
@@ -206,7 +206,7 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** HPACK: the first request of a connection puts its headers into the table, the others point there, as real clients do. */
+/** HPACK: the first request of a connection adds its headers to the dynamic table, and the others refer to them, as real clients do. */
 function encodeRequestHeaders({ host, port, path }: PredictionTarget): { first: Buffer; again: Buffer } {
   const fields: [name: string, value: string][] = [
     [':path', path],

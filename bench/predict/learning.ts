@@ -1,4 +1,4 @@
-/** Learns as the service does: it stores samples, refits in a thread and swaps versions in. */
+/** Trains as the service does: it stores samples, refits in a thread and swaps versions in. */
 import type { Store } from '../../src/database/store.ts';
 import { createTrainer } from '../../src/prediction/learning/trainer-worker.ts';
 import { insertSampleStatement } from '../../src/prediction/observations/sample-store.ts';
@@ -46,7 +46,7 @@ export async function openLearning({ store, dataDir, log, metrics, samples }: Le
     refitSeconds: 1,
     onTrained: async () => {},
   });
-  // The first one starts the process that learns, as the service does when it starts itself.
+  // The first refit starts the training process, as the service does at its start.
   await trainer.runRound();
   let refits = 0;
 
@@ -54,7 +54,7 @@ export async function openLearning({ store, dataDir, log, metrics, samples }: Le
     for (;;) {
       await insertSamples(store, 60);
       await trainer.runRound();
-      // Whether or not the new one was better: what a swap costs is to be seen as well.
+      // Swaps even if the new version is not better, so that the cost of a swap is measured too.
       const versions = await listModelVersions(store, MODEL);
       const { version } = versions.find(({ isPromoted }) => !isPromoted)!;
       await promoteModel(store, { name: MODEL, version, nowMs: Date.now(), reason: 'a swap' });

@@ -7,16 +7,16 @@ export interface Measured {
   readonly maxMs: number;
   readonly failed: number;
   readonly elapsedSeconds: number;
-  /** How much of an open loop the load generator itself stood still, for over a millisecond at a time: what the machine adds to latencies. */
+  /** The share of an open loop in which the load generator itself stalled for over 1 ms at a time, which adds to latencies. */
   readonly pausedShare?: number;
 }
 
 const PAUSE_MS = 1;
 const NAP = new Int32Array(new SharedArrayBuffer(4));
-/** What a call may leave late by, and its answer be seen late by. */
+/** The tolerated delay of a send, and of noticing an answer. */
 const NAP_MS = 0.05;
 
-/** When calls arrive: at equal distances, or at random ones (a Poisson process), as calls of many independent users do. */
+/** When calls arrive: at equal intervals, or at random ones (a Poisson process), as calls of many independent users do. */
 export const ARRIVALS = ['steady', 'poisson'] as const;
 export type Arrivals = (typeof ARRIVALS)[number];
 
@@ -26,7 +26,7 @@ export interface OpenLoop {
   readonly arrivals: Arrivals;
 }
 
-/** Everybody asks again as soon as answered: how much the server can do. */
+/** Closed loop: each caller sends its next call when the last is answered, which gives the server's highest rate. */
 export async function runClosedLoop(
   connections: readonly LoadConnection[],
   { inFlight, durationMs }: { readonly inFlight: number; readonly durationMs: number },
@@ -56,8 +56,8 @@ export async function runClosedLoop(
 }
 
 /**
- * Calls leave on a schedule, whether or not those before were answered, and their latency counts from the scheduled
- * time: a server that stalls is charged for all who would have come meanwhile (no coordinated omission).
+ * Open loop: calls are sent on a schedule, whether or not those before were answered, and their latency counts from the scheduled
+ * time, so that a stall of the server counts for all calls that were due meanwhile (no coordinated omission).
  */
 export async function runOpenLoop(
   connections: readonly LoadConnection[],
@@ -87,7 +87,7 @@ export async function runOpenLoop(
         });
       }
       if (sent === count) return;
-      // A timer would be late by a millisecond. Spinning would not, but the machine takes cores away from who uses both.
+      // A timer would be late by a millisecond. Spinning would not, but the machine takes cores away from a user of both.
       Atomics.wait(NAP, 0, 0, NAP_MS);
       setImmediate(sendDue);
     };
@@ -97,7 +97,7 @@ export async function runOpenLoop(
   return { ...summarize(latencies, failed, elapsedMs), pausedShare: pausedMs / elapsedMs };
 }
 
-/** When each call is due, in milliseconds after the start. */
+/** Returns when each call is due, in milliseconds after the start. */
 function createSchedule(
   count: number,
   { meanMs, arrivals }: { readonly meanMs: number; readonly arrivals: Arrivals },

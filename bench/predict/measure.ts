@@ -12,16 +12,16 @@ export interface Row extends Measured {
   readonly pattern: string;
   /** Requests whose dispatch, first token and end were reported and stored meanwhile. */
   readonly reportsPerSecond?: number;
-  /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
+  /** Processor time of the server per call: unlike the rate, other programs hardly change it. */
   readonly cpuMicrosPerCall: number;
   /** Share of one core that the server used. */
   readonly coreShare: number;
   readonly longestTurnMs: number;
-  /** Share of the time in which the thread that answers was ready to run and other threads had its core. */
+  /** Share of the time in which the answering thread was ready to run, but other threads had its core. */
   readonly waitedShare: number;
-  /** Share of the time of both cores that the machine gave to others than this system; 0 where the kernel does not report it. */
+  /** Share of both cores that the hypervisor gave to other systems; 0 where the kernel does not report it. */
   readonly stolenShare: number;
-  /** Share of the time in which it waited for the collector. */
+  /** Share of the time in which the server waited for the garbage collector. */
   readonly collectedShare: number;
   readonly longestCollectionMs: number;
   /** Share of the time in which it was busy, or would have been. */
@@ -42,7 +42,7 @@ export function connectLoad(server: ServerProcess, candidates: number): Promise<
   return Promise.all(Array.from({ length: CONNECTIONS }, () => openConnection(target)));
 }
 
-/** Runs a pattern of load, and adds what the server says of that time. */
+/** Runs a pattern of load, and adds the server's own readings of that time. */
 export async function measureRow(
   server: ServerProcess,
   what: { readonly candidates: number; readonly pattern: string },

@@ -2,7 +2,7 @@ import protobuf from 'protobufjs';
 
 const root = protobuf.loadSync('proto/prediction/v1/prediction.proto');
 
-/** Each is of another load of the servers. */
+/** The number of messages; each has other loads of the servers. */
 const REQUESTS = 61;
 
 /** PredictRequests as a gateway would send them, equally long. */
@@ -10,7 +10,7 @@ export function createRequests(candidates: number): Uint8Array[] {
   return Array.from({ length: REQUESTS }, (_, turn) => createRequest(candidates, turn));
 }
 
-/** In each turn, the loads of the servers are those of others in the turn before. */
+/** In each turn, the servers exchange the loads of the turn before. */
 export function createRequest(candidates: number, turn = 0): Uint8Array {
   const type = root.lookupType('prediction.v1.PredictRequest');
   const inputs = Array.from({ length: candidates }, (_, index) => createInput(index, (index + turn) % candidates));
@@ -35,7 +35,7 @@ export function createInput(index: number, load: number) {
   };
 }
 
-/** An answer to it, for servers that predict nothing: as many bytes as ours has. */
+/** Returns an answer for servers that do not predict, with as many bytes as ours. */
 export function createAnswer(candidates: number): Uint8Array {
   const type = root.lookupType('prediction.v1.PredictResponse');
   const outputs = Array.from({ length: candidates }, (_, index) => ({

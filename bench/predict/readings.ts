@@ -4,18 +4,18 @@ import { PerformanceObserver, performance } from 'node:perf_hooks';
 
 export interface Readings {
   readonly cpuMicros: number;
-  /** The longest that the thread which answers was busy at a stretch, in its processor time (in ticks of the kernel): other programs do not change it. */
+  /** The longest busy period of the answering thread, in its processor time (kernel ticks), which other programs do not change. */
   readonly longestTurnMs: number;
   /** How long that thread was ready to run and had no core; 0 where the kernel does not report it. */
   readonly waitedMs: number;
-  /** How long the collector made it wait, in all and at a stretch. */
+  /** How long the garbage collector made it wait, in total and at most at once. */
   readonly collectedMs: number;
   readonly longestCollectionMs: number;
-  /** Share of the time in which its event loop was not waiting for something to do. */
+  /** Share of the time in which its event loop was not idle. */
   readonly loopShare: number;
 }
 
-/** Times of the first thread of this process: nanoseconds on a core, nanoseconds of waiting for one, turns. */
+/** Times of the main thread of this process: nanoseconds on a core, nanoseconds of waiting for one, time slices. */
 const SCHEDULE = '/proc/self/schedstat';
 
 /** Answers the process that started this one; `others` are messages beside `begin` and `end`. */

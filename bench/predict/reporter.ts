@@ -1,4 +1,4 @@
-/** Reports what became of calls, as a gateway does: the dispatch, the first token and the end of requests, in batches. */
+/** Reports the outcome of calls, as a gateway does: the dispatch, the first token and the end of requests, in batches. */
 import { connectRaw } from '../../test/support/grpc/grpc-client.ts';
 import { decodeMessage, encodeMessage, messageType } from '../../test/support/grpc/proto-messages.ts';
 import type { LoadConnection } from './grpc-load.ts';
@@ -8,18 +8,18 @@ const PATH = '/observation.v1.ObservationService/ReportBatch';
 const Batch = messageType('observation.v1.ReportBatchRequest');
 const Answer = messageType('observation.v1.ReportResponse');
 const REQUESTS_A_BATCH = 32;
-/** So many that servers are known and their mean residuals count. */
+/** Enough reports for the mean residuals of the servers to count. */
 export const PRIMED_REQUESTS = 640;
 const EVENTS_A_REQUEST = 3;
-/** What is due beyond this is dropped, as by a gateway with a bounded queue: reports/s is then less than the share of the calls. */
+/** Reports beyond this queue length are dropped, as by a gateway with a bounded queue; reports/s is then less than the share of calls. */
 const MAX_UNANSWERED = 8;
 
 export interface Reporter extends AsyncDisposable {
-  /** Reports this many requests, before there is load. */
+  /** Reports this many requests before the load. */
   prime(requests: number): Promise<void>;
-  /** The same connections; for this share of the answered calls, a report follows. */
+  /** Returns the connections so that a report follows this share of the answered calls. */
   follow(connections: readonly LoadConnection[], share: number): LoadConnection[];
-  /** How many requests were reported and stored. */
+  /** The number of requests that were reported and stored. */
   stored(): number;
 }
 

@@ -1,4 +1,4 @@
-/** Takes reports as the service does: it stores them, and servers, live accuracy and samples learn from them. */
+/** Takes reports as the service does: stores them, and updates the server state, the live accuracy and the samples. */
 import type { Store } from '../../src/database/store.ts';
 import type { GrpcService } from '../../src/grpc/call/service.ts';
 import { createObservationService } from '../../src/prediction/api/observation-service.ts';
@@ -20,7 +20,7 @@ export interface ReportsDependencies {
   readonly metrics: Metrics;
 }
 
-/** What `createPredictionArea` builds, without the training. */
+/** The parts that `createPredictionArea` builds, without training. */
 export function openReports(dependencies: ReportsDependencies): GrpcService {
   const { predictor, metrics } = dependencies;
   const world = withSteadyClock(realWorld);

@@ -2,16 +2,16 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readings } from './readings.ts';
 
-/** Present on Linux: keeps a process on one core. */
+/** The program that pins a process to one core; present on Linux. */
 export const TASKSET = existsSync('/usr/bin/taskset') ? '/usr/bin/taskset' : undefined;
 
 export interface ServerProcess {
   readonly port: number;
   begin(): Promise<unknown>;
-  /** What it measured since the start signal. */
+  /** Reads what the server has measured since the start signal. */
   end(): Promise<Readings>;
   ask<T>(question: string | object): Promise<T>;
-  /** Between the two, no thread of it runs. */
+  /** Suspends all threads of the server until `resume`. */
   suspend(): void;
   resume(): void;
   stop(): Promise<void>;

@@ -1,4 +1,4 @@
-/** The server under load: the transport, the codec, the services and a predictor that learns from reports, in a process of its own. */
+/** The server under load, in a separate process: the transport, the codec, the services and a predictor that learns from reports. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const { values: flags } = parseArgs({
   },
 });
 
-/** Costs nothing: what is left is transport, codec and service. */
+/** A predictor without cost, so that only transport, codec and service are measured. */
 const nothing: Predictor = {
   hasModel: () => true,
   predict: (_targetModel, columns, predicted) => {

@@ -5,7 +5,7 @@ import type { Observation } from '../../src/prediction/schema/observation.ts';
 import { appendObservation, createObservationTable } from '../../src/prediction/schema/observation-table.ts';
 import { trainModel } from '../../src/prediction/training/train-model.ts';
 
-/** A model of made-up servers, with as many trees as training keeps: what it predicts does not matter here. */
+/** Trains a model of made-up servers, with as many trees as training keeps; its predictions do not matter here. */
 export function createTrainedPredictor(): SwappablePredictor {
   const predictor = createPredictor();
   predictor.swap('qwen3-32b', trainSyntheticModel(5000));
@@ -44,7 +44,7 @@ function createObservation(random: () => number): Observation {
     serverIp: `10.12.0.${Math.floor(20 * random())}`,
   };
   const noise = 0.9 + 0.2 * random();
-  // Steps that physics cannot know, so that the trees are believed and their cost is measured.
+  // Steps that the physics cannot fit, so that held-out rows support the trees and their cost is measured.
   const stall = (input.kvCacheUsage > 0.8 ? 2 : 1) * (input.hbmUtilization > 0.5 ? 1.3 : 1) * noise;
   return {
     targetModel: 'qwen3-32b',

@@ -1,12 +1,12 @@
 /**
- * What a gateway asks, and what it makes of the answer: the score of docs/how-to/route.md, "How a gateway should use the
- * answer". It knows nothing but its own counts, scraped metrics, and what Predict says.
+ * Builds a gateway's requests, and scores the answers as docs/how-to/route.md, "How a gateway should use the answer", says. It
+ * knows only its own counts, scraped metrics, and the answers of Predict.
  */
 import type { METRIC_COLUMNS } from '../../src/prediction/schema/columns.ts';
 import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import type { Candidate } from '../../src/prediction/simulator/simulate.ts';
 
-/** A PredictInput without its numbers of order. */
+/** A PredictInput without its ids. */
 export type GatewayInput = Readonly<Record<(typeof METRIC_COLUMNS)[number], number>> & { readonly server: string };
 
 export interface Answer {
@@ -14,7 +14,7 @@ export interface Answer {
   readonly tpotMs: number;
 }
 
-/** Metrics are old by the time of a scrape: what the gateway sent since then is added from its own counts. */
+/** Metrics are as old as their scrape, so the gateway adds the requests that it has sent since, from its own counts. */
 export function describeInput(candidate: Candidate): GatewayInput {
   const { server, underWay, sentSinceScrape, ...metrics } = candidate;
   return {
@@ -26,7 +26,7 @@ export function describeInput(candidate: Candidate): GatewayInput {
   };
 }
 
-/** The same request at the same server, if nothing else were there. */
+/** The same request at the same server, if the server had no other request. */
 export function withoutLoad(input: GatewayInput): GatewayInput {
   return {
     ...input,
@@ -39,17 +39,17 @@ export function withoutLoad(input: GatewayInput): GatewayInput {
   };
 }
 
-/** A wait for the first token is felt more than the same time spread over the answer. */
+/** People notice a wait for the first token more than the same time spread over the answer. */
 const FIRST_TOKEN_WEIGHT = 6;
 
-/** `loaded`: what Predict says now; `idle`: of `withoutLoad()`. Less is better. */
+/** `loaded`: the prediction for the current load; `idle`: that of `withoutLoad()`. A lower score is better. */
 export type ServerScore = (loaded: Answer, idle: Answer, candidate: Candidate, outputTokens: number) => number;
 
 /**
- * Milliseconds that sending the request there costs it and all others: its own time, and what it adds to theirs. They
- * wait while its prompt is computed, and are there longer for it, when the prompts of others come too: so each
- * millisecond of its own costs them as many as their answers take longer than in an idle server. With n = rate ⋅ time
- * under way (Little 1961) and steps that lengthen in proportion to the rate, that is what one request more adds.
+ * Milliseconds that sending the request there costs it and all others: its own time, and what it adds to theirs. The others
+ * wait while its prompt is computed, and stay longer for it, so that prompts of further requests delay them too. So each
+ * millisecond of its own time costs them in proportion to how much longer their answers take than in an idle server. With
+ * n = rate ⋅ time under way (Little 1961) and steps that lengthen in proportion to the rate, this is the marginal cost of a request.
  */
 export const scoreServer: ServerScore = (loaded, idle, { underWay }, outputTokens) => {
   const own = FIRST_TOKEN_WEIGHT * loaded.ttftMs + outputTokens * loaded.tpotMs;
@@ -58,9 +58,9 @@ export const scoreServer: ServerScore = (loaded, idle, { underWay }, outputToken
 };
 
 /**
- * For whom the slowest requests count more than the median: each token lengthens the steps of all who are there too. All
- * of them together made a token slower by `loaded − idle`, so one more costs them that much a token, added up (the
- * marginal cost of a congestion that grows linearly, Pigou 1920). It keeps the load even, and fast servers less full.
+ * For gateways to which the slowest requests matter more than the median: each token lengthens the steps of all requests under way.
+ * Together they made a token slower by `loaded − idle`, so one more request costs them this much in total per token (the
+ * marginal cost of linear congestion, Pigou 1920). It keeps the load even, and fast servers less full.
  */
 export const scoreForTails: ServerScore = (loaded, idle, { underWay }, outputTokens) => {
   const own = FIRST_TOKEN_WEIGHT * loaded.ttftMs + outputTokens * loaded.tpotMs;
@@ -74,7 +74,7 @@ const REQUESTS_UNHEARD = 50;
 
 export type ServerPicker = (scores: readonly number[], candidates: readonly Candidate[]) => number;
 
-/** Picks the best server; of equal ones that with the fewest new requests, so that a burst does not go to one server between two scrapes. */
+/** Picks the best server; of equal ones the one with the fewest new requests, so that a burst between scrapes does not go to one server. */
 export function createServerPicker(): ServerPicker {
   const pickedAt = new Map<string, number>();
   let picked = 0;
@@ -105,7 +105,7 @@ export interface LengthEstimate {
   observe(outputTokens: number): void;
 }
 
-/** How long answers have been lately, in tokens: no gateway knows the next one's. */
+/** The recent mean length of answers in tokens, since no gateway knows the length of the next one. */
 export function estimateLength(): LengthEstimate {
   let sum = 200;
   let count = 1;

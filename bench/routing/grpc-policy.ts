@@ -1,6 +1,6 @@
 /**
- * The same policy with a running service in the place of a model in this process: every request asks Predict, and its
- * dispatch, first token and end are reported, all over gRPC on a unix socket. Simulated time stands still meanwhile.
+ * The same policy with a running service in place of a model in this process: every request asks Predict, and its
+ * dispatch, first token and end are reported, all over gRPC on a unix socket. Simulated time stops meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RemotePolicy } from '../../src/prediction/simulator/simulate.ts';
@@ -28,7 +28,7 @@ const TARGET_MODEL = 'm';
 /** The service's default: it is trained again after this many reported requests. */
 const REFIT_ROWS = 1000;
 const LEARNING_MS = 600_000;
-/** Other work on the machine may hold a run up, and should not end it. */
+/** Long, since other work on the machine may delay a run, and should not end it. */
 const DEADLINE_MS = 600_000;
 
 export interface GrpcPolicy extends AsyncDisposable {
@@ -72,7 +72,7 @@ export async function startGrpcPolicy(): Promise<GrpcPolicy> {
       await report({ finished: { requestId: String(id), tpotMillis, outputTokens } });
       length.observe(outputTokens);
       ended++;
-      // Simulated requests come faster than real ones: the service gets the time to learn that it would have had.
+      // Simulated requests arrive faster than real ones, so the run waits for as many trainings as real time would allow.
       if (ended === 50 || ended % REFIT_ROWS === 50)
         await waitForTraining(program.httpUrl, 1 + Math.floor(ended / REFIT_ROWS));
     },
@@ -121,7 +121,7 @@ function toMessage({ server, ...metrics }: GatewayInput, index = 0): object {
   return { ...metrics, inputId: index, serverIp: server };
 }
 
-/** Resolves once the service has learned so often, whether it serves the outcome or keeps the model it had. */
+/** Resolves once the service has trained this often, whether it serves the new model or keeps the old one. */
 async function waitForTraining(httpUrl: string, trainings: number): Promise<void> {
   const untilMs = performance.now() + LEARNING_MS;
   while (performance.now() < untilMs) {

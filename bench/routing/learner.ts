@@ -17,7 +17,7 @@ export interface ObservedRequest extends Pick<Observation, 'ttftMs' | 'tpotMs'> 
 const FIRST_ROWS = 50;
 const REFIT_ROWS = 1000;
 
-/** Learns again now and then from all that was added. In simulated time, learning takes none. */
+/** Trains again now and then from all rows that were added. Training takes no simulated time. */
 export function createLearner(onLearned: (model: LatencyModel) => void) {
   const requests: ObservedRequest[] = [];
   let dueAt = FIRST_ROWS;

@@ -1,6 +1,6 @@
 import type { SimulatedObservation } from '../../src/prediction/simulator/simulate.ts';
 
-/** A request is good when it keeps both. */
+/** A request is good when it is within both limits. */
 export const SLO = { ttftMs: 1000, tpotMs: 50 };
 
 export interface Quantiles {

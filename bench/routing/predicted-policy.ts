@@ -48,7 +48,7 @@ export function createTrivetPolicy(name = 'trivet', score = scoreServer): Routin
   };
 }
 
-/** The score of docs/how-to/route.md by a model without feedback: what the score alone is worth. */
+/** The score of docs/how-to/route.md by a model without feedback, which shows the value of the score alone. */
 export function createScoredPolicy(name: string, live: LiveModel, score = scoreServer): RoutingPolicy {
   const length = estimateLength();
   const pickServer = createServerPicker();
@@ -67,8 +67,8 @@ export function createScoredPolicy(name: string, live: LiveModel, score = scoreS
 }
 
 /**
- * As peers do: trained apart, asked for a p90, without feedback; most requests go where the last token is predicted to
- * come first, by chance, since all that arrives until the next scrape would go to one server.
+ * Routes as peers do: by the p90 of a model that was trained apart, without feedback. Servers are chosen at random, mostly those whose
+ * last token is predicted to arrive first; otherwise all requests until the next scrape would go to one server.
  */
 export function createStaticPolicy(model: LatencyModel): RoutingPolicy {
   const live = createLiveModel(model);
@@ -95,7 +95,7 @@ export function describeScraped(candidate: Candidates[number]): GatewayInput {
   return { ...fillMetrics(() => 0), ...metrics };
 }
 
-/** How much less often a server is chosen that is predicted to take twice as long: 2 to the power of this. */
+/** A server that is predicted to take twice as long is chosen 2 to the power of this times less often. */
 const PREFERENCE = 8;
 
 function drawCheap(costs: readonly number[], random: Random): number {

@@ -1,4 +1,4 @@
-/** Runs of several seeds as one line a policy: the median of the seeds, beside the heuristic and the oracle. */
+/** Summarizes runs of several seeds in one line a policy: the median of the seeds, compared with the heuristic and the oracle. */
 import { formatTable } from '../../src/command-line/output.ts';
 import type { SimulatedObservation } from '../../src/prediction/simulator/simulate.ts';
 import { endToEndMs, type Measures, measure, median } from './measure.ts';
@@ -23,12 +23,12 @@ export interface Summary {
   readonly policy: string;
   /** Medians of the seeds, in milliseconds and percent. */
   readonly values: Readonly<Record<Column, number>>;
-  /** Beside load+prefix on the same requests, in percent: median, least and most of the seeds. */
+  /** Compared with load+prefix on the same requests, in percent: median, least and most of the seeds. */
   readonly ttftGain: readonly number[] | undefined;
   readonly endGain: readonly number[] | undefined;
-  /** Mean end-to-end beside the oracle's on the same requests, in milliseconds. */
+  /** Mean end-to-end time compared with the oracle's on the same requests, in milliseconds. */
   readonly regretMs: number | undefined;
-  /** Mean end-to-end beside load+prefix's, for each 20 s of the warm-up: how long learning takes. */
+  /** Mean end-to-end time compared with load+prefix, for each 20 s of the warm-up, which shows how long learning takes. */
   readonly warmUp: readonly number[] | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** One self-contained page about the policies: how times are distributed, no script, nothing loaded. */
+/** Writes one self-contained page about the policies, without scripts and external files: how times are distributed. */
 import { escapeHtml, type Point, renderPlot } from '../../src/prediction/evaluation/plots.ts';
 import { PAGE_STYLE } from '../../src/prediction/evaluation/report-style.ts';
 import type { SimulatedObservation } from '../../src/prediction/simulator/simulate.ts';

@@ -12,10 +12,10 @@ import {
 } from '../../src/prediction/simulator/workload.ts';
 
 export interface Scenario {
-  /** What the pool is called in tables. */
+  /** The name of the pool in tables. */
   readonly pool: string;
   readonly servers: readonly PoolServer[];
-  /** Requests a second, in the mean. */
+  /** The mean rate in requests a second. */
   readonly rate: number;
   readonly durationMs: number;
   /** Recorded arrivals instead of made-up bursts. */
@@ -59,8 +59,8 @@ export function createRequests(scenario: Scenario, seed: number): SimulatedReque
 }
 
 /**
- * A part of the trace, another one for each seed, its times stretched so that this many arrive in the mean. What would
- * fill more than half of the smallest server is left out.
+ * Returns a part of the trace, another one for each seed, with times stretched so that this many requests arrive on average. Requests
+ * that would fill more than half of the smallest server are left out.
  */
 function replay(trace: readonly TraceLine[], { servers, rate, durationMs }: Scenario, seed: number) {
   const maxTokens = Math.min(...servers.map((server) => server.kvCapacityTokens ?? DEFAULT_KV_TOKENS)) / 2;

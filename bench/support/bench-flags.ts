@@ -31,7 +31,7 @@ function isFlagError(error: unknown): error is Error & { readonly code: string }
   return error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_');
 }
 
-/** The first sentence of `parseArgs`, whose others are advice, and what the bench takes. */
+/** Writes the first sentence of the error of `parseArgs`, whose others are advice, and the flags that the bench takes. */
 function describeRefusal({ message }: Error, { options = {} }: ParseArgsConfig): string {
   const [reason = ''] = message.split(/\.\s/);
   const flags = Object.entries(options).map(([name, { type }]) => `--${name}${type === 'string' ? ' VALUE' : ''}`);

@@ -1,11 +1,11 @@
-/** Calls at a fixed rate with the time at which each call was due, so that a pause of the caller or the server counts as waiting. */
+/** Calls at a fixed rate, and passes the time at which each call was due, so that a pause of the caller or the server counts as waiting. */
 
 export interface Rate {
   readonly perSecond: number;
   readonly count: number;
 }
 
-/** `call` must not wait for its answer. Times are those of `performance.now()`. A call that is late does not move the others. */
+/** `call` must not wait for its answer. Times are those of `performance.now()`. A late call does not delay the others. */
 export async function callAtRate(
   { perSecond, count }: Rate,
   call: (dueMs: number, index: number) => void,

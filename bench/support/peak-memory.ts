@@ -1,10 +1,10 @@
-/** Reads the most memory that a process had, as the kernel counts it: a reading from time to time misses what lies between. */
+/** Reads the peak memory of a process from the kernel, since sampling misses peaks between two readings. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** The number by which the kernel counts from now on (`proc_pid_clear_refs`). */
+/** The command that resets the kernel's peak (`proc_pid_clear_refs`). */
 const RESET_PEAK = '5';
 
-/** The peak is then that from now on. */
+/** Resets the peak, which counts from now on. */
 export function resetPeakRss(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, RESET_PEAK);
 }

@@ -1,4 +1,4 @@
-/** Starts a benchmark once more with flags of Node that keep the pauses of its own collector short. */
+/** Starts a benchmark once more with Node flags that keep its own garbage collections short. */
 import { spawnSync } from 'node:child_process';
 
 /** With the 16 MB of Node's defaults, one collection of a load generator takes 8 to 30 ms: longer than what it measures. */

@@ -1,6 +1,6 @@
 /**
- * One delivery engine in a process of its own: ours, pg-boss or BullMQ. The peers' jobs carry what ours has in its rows,
- * and go through the same profile and the same undici sender; so what differs is the queue.
+ * Runs one delivery engine in a separate process: ours, pg-boss or BullMQ. The peers' jobs carry the data of our rows, and go
+ * through the same profile and the same undici sender, so that only the queue differs.
  */
 import { Queue, Worker } from 'bullmq';
 import PgBoss from 'pg-boss';
@@ -125,7 +125,7 @@ interface PeerJob {
   readonly body: string;
 }
 
-/** What our worker does between its queue and its queue. */
+/** The work of our worker between taking a delivery from its queue and storing the result. */
 async function deliverPeerJob(job: PeerJob): Promise<object> {
   const { headers, body } = prepareRequest('gitcode', {
     hookId: job.hookId,
@@ -146,7 +146,7 @@ function toPeerJob({ hook, body }: BenchJob): PeerJob {
   return { hookId: hook.id, url: hook.url, uuid: realWorld.uuid(), body };
 }
 
-/** Not through `work()`, which polls twice a second at most: loops that fetch, send and complete without a pause. */
+/** Uses loops that fetch, send and complete without a pause, not `work()`, which polls at most twice a second. */
 async function openPgBoss(options: EngineOptions): Promise<Engine> {
   const boss = new PgBoss({ connectionString: options.databaseUrl ?? '', max: 10, supervise: false, schedule: false });
   await boss.start();

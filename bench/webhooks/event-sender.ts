@@ -1,4 +1,4 @@
-/** Sends events at a fixed rate, whatever the answers take, on kept connections: those of a code host that has been sending for a while. */
+/** Sends events at a fixed rate, independent of the answers, on open connections, as a code host that has been sending for a while. */
 import { Pool } from 'undici';
 import { numberedPush } from '../../test/support/webhooks/publishing-service.ts';
 import { callAtRate } from '../support/call-at-rate.ts';
@@ -10,9 +10,9 @@ export interface Post {
   readonly uuid: string | undefined;
   /** Milliseconds after the first post of the same call. */
   readonly sinceStartMs: number;
-  /** When it was due: what holds up the sender is in its times too. */
+  /** When it was due, so that a delay of the sender counts too. */
   readonly postedAtMs: number;
-  /** When the head of the answer was here. */
+  /** When the head of the answer arrived. */
   readonly answeredAtMs: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The least that a service can do with an event, in a process of its own: it stores the event in one row, answers once that is
- * committed, and then posts the event to a receiver. Nothing is authorized, signed, retried or logged. What the machine, the
- * database and the receiver cost is in its figures too, so they are the floor of those of the program.
+ * The minimum that a service can do with an event, in a separate process: it stores the event in one row, answers once that is
+ * committed, and then posts the event to a receiver. Nothing is authorized, signed, retried or logged. Its figures include the cost
+ * of the machine, the database and the receiver, so they are a lower bound of those of the program.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,8 +1,8 @@
 /**
- * Steady load through the front door: real programs, events over HTTP with a real token, and receivers over HTTP. A turn is seconds
- * with events to repositories with one webhook each, between two times of events to repositories without webhooks, so that the
- * cost of a delivery is separate from that of its event, and a change of the machine or of the process during a turn is in both. Programs of
- * several checkouts and the floor take turns.
+ * Steady load over HTTP: real programs, events with a real token, and receivers. In a turn, some seconds of events to repositories
+ * with one webhook each lie between two periods of events to repositories without webhooks. This separates the cost of a delivery
+ * from that of its event, and a change of the machine or of the process during a turn affects both. Programs of several checkouts
+ * and the floor take turns.
  */
 import { getPriority, setPriority } from 'node:os';
 import { readPeakRssMb, resetPeakRss } from '../support/peak-memory.ts';
@@ -13,7 +13,7 @@ import { type MachineFigures, watchMachine } from './machine.ts';
 import type { EngineTitle } from './places.ts';
 import { readCpuMs } from './processes.ts';
 
-/** Code that has never run is slow, and so are the first runs of a statement on a connection; that is not to be measured. */
+/** A warm-up: code that has never run is slow, and so are the first runs of a statement on a connection. */
 const WARM_UP_SECONDS = 6;
 /** Before those with deliveries, and again after them. */
 const BARE_SECONDS = 1;
@@ -23,7 +23,7 @@ const HOOKED_SECONDS = 4;
 export const SETTLE_MS = 400;
 const REST_SECONDS = 3;
 
-/** The sender and the receivers stand for other machines: they must not wait for what is measured. */
+/** The sender and the receivers represent other machines, so they must not wait for the measured processes. */
 const PRIORITY_OF_OTHERS = -10;
 
 export interface FrontDoorOptions {
@@ -36,15 +36,15 @@ export interface FrontDoorOptions {
 
 export interface FrontDoorFigures extends MachineFigures {
   readonly refused: number;
-  /** Deliveries of accepted events that never came; their times count as infinite. */
+  /** Deliveries of accepted events that never arrived; their times count as infinite. */
   readonly missing: number;
   /** From the post of an event to the arrival of its delivery. */
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** From the answer to the post, when the event is committed, to the arrival; 0 where the delivery was first. */
+  /** From the answer to the post, when the event is committed, to the arrival; 0 where the delivery arrived first. */
   readonly afterAnswerP50Ms: number;
   readonly afterAnswerP99Ms: number;
-  /** The same of the first second of each turn, before which nothing was due for seconds; the figures above leave it out. */
+  /** The same for the first second of each turn, after seconds without deliveries; the figures above leave it out. */
   readonly firstSecondP99Ms: number;
   /** Processor time of the programs for an event without a delivery, and what its delivery adds, with the standard error. */
   readonly eventMicros: number;
@@ -71,7 +71,7 @@ export async function measureFrontDoors(
   for (const target of targets) doors.push(await warmUp(target, options));
   const machine = watchMachine();
   for (let turn = 0; turn < options.seconds / HOOKED_SECONDS; turn += 1)
-    // The first of a turn is the last of the next.
+    // The order is reversed each turn: the first of a turn is the last of the next.
     for (const door of turn % 2 === 0 ? doors : doors.toReversed()) {
       machine.timeLoop();
       await door.takeTurn();
@@ -82,7 +82,7 @@ export async function measureFrontDoors(
   return figures;
 }
 
-/** Gives this process and the receivers a higher priority, which takes the right to do so. */
+/** Gives this process and the receivers a higher priority, if it has the permission. */
 function goFirst(targets: readonly Target[]): Disposable {
   const pids = [process.pid, ...targets.map(({ receiver }) => receiver.pid)];
   const before = getPriority();

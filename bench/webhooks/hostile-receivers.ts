@@ -1,4 +1,4 @@
-/** Receivers that do what no receiver should, each kind on a port of its own, in a process of their own. */
+/** Hostile receivers in a separate process, each kind on its own port. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ import { gzipSync } from 'node:zlib';
 export interface HostileReceivers {
   readonly kind: 'listening';
   readonly urlByKind: Readonly<Record<string, string>>;
-  /** Certificates to trust, so that they are refused for what is wrong with them and not for who signed them. */
+  /** Certificates to trust, so that they are refused for their fault and not for their signer. */
   readonly trusted: string;
 }
 
@@ -130,7 +130,7 @@ function makeCertificate(folder: string, subjectAltName: string, days: number): 
 }
 
 const urlByKind: Record<string, string> = {
-  // A range for documentation: packets to it are not answered, or the network says at once that there is no way.
+  // A range for documentation: packets to it are not answered, or the network reports at once that it is unreachable.
   'never accepts': 'http://192.0.2.1:8080/',
 };
 for (const [kind, misbehave] of Object.entries(MISBEHAVIOURS))

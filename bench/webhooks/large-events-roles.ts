@@ -1,4 +1,4 @@
-/** The other processes of `bench/large-events.ts`: who sends large events without pause, and who receives them. */
+/** The other processes of `bench/large-events.ts`: the sender of large events without pause, and their receiver. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Pool } from 'undici';

@@ -4,10 +4,10 @@ import { cpus } from 'node:os';
 import { readCpuMs } from './processes.ts';
 
 export interface MachineFigures {
-  /** Processor time of everything but this benchmark with its processes, and what the host took, as a share of all cores. */
+  /** Processor time outside of this benchmark and its processes, with the time that the host took, as a share of all cores. */
   readonly othersPercent: number;
   readonly stolenPercent: number;
-  /** How long a fixed computation takes, in the median: the clock of a virtual machine changes from minute to minute. */
+  /** The median time of a fixed computation, since the clock rate of a virtual machine changes from minute to minute. */
   readonly loopMicros: number;
 }
 
@@ -46,7 +46,7 @@ function timeLoop(): number {
   let sum = 0;
   for (let round = 0; round < ROUNDS; round += 1) sum = (sum + round * 31) % 65_521;
   const tookMicros = (performance.now() - startMs) * 1000;
-  // Its result is used, or a compiler might leave the loop out.
+  // The result is used, since a compiler might otherwise drop the loop.
   return sum < 0 ? Number.NaN : tookMicros;
 }
 

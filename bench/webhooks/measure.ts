@@ -8,7 +8,7 @@ import { readUuids, seedBacklog } from './seed-backlog.ts';
 
 const BODY = JSON.stringify({ text: 'x'.repeat(2038) });
 const SLOW_MS = 2000;
-/** In this time the engine finds out which endpoints are dead. */
+/** The time in which the engine finds out which endpoints are dead. */
 const SETTLE_DOWN_MS = 10_000;
 
 export interface DrainFigures {
@@ -22,7 +22,7 @@ export interface DrainFigures {
   readonly peakRssMb: number;
 }
 
-/** From the start of the engine until the last delivery to a healthy endpoint is there. */
+/** From the start of the engine to the arrival of the last delivery to a healthy endpoint. */
 export async function measureDrain(place: Place, healthy: number, slow: number): Promise<DrainFigures> {
   const receiver = await startReceiver({ slowMs: SLOW_MS });
   const slowPort = String(receiver.ports.at(-1));
@@ -78,7 +78,7 @@ export interface SteadyFigures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** Deliveries that never came; their times count as infinite. */
+  /** Deliveries that never arrived; their times count as infinite. */
   readonly missing: number;
   /** For one delivery, its enqueue included. */
   readonly engineMicros: number;

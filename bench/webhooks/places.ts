@@ -1,4 +1,4 @@
-/** Where an engine keeps its queue: a data folder, a PostgreSQL or a Redis of its own, with the system's packages. */
+/** The store of an engine's queue: a data folder, or a new PostgreSQL or Redis from the system's packages. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ export async function openPlace(title: EngineTitle): Promise<Place> {
 
 async function openRedis(title: EngineTitle, dataDir: string, removeDir: () => void): Promise<Place> {
   const redisPort = await findFreePort();
-  // The advice of BullMQ: faster than `always`, and up to a second of jobs is not on the disk.
+  // As BullMQ advises: faster than `always`, but up to a second of jobs is not on the disk.
   const flags = { '--port': redisPort, '--dir': dataDir, '--appendonly': 'yes', '--appendfsync': 'everysec' };
   const redis = spawn('redis-server', Object.entries(flags).flat().map(String), { stdio: 'ignore' });
   await once(redis, 'spawn').catch((cause: unknown) => {

@@ -1,4 +1,4 @@
-/** The processes of a benchmark: the receiver, the engine that is measured, and what each of them has used. */
+/** Starts the processes of a benchmark, the receiver and the measured engine, and reads their processor time. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ import type { Arrival, ReceiverCommand } from './receiver.ts';
 const PORTS = 16;
 const HOOKS_A_PORT = 4;
 const LOOK_MS = 20;
-/** A delivery that does not arrive within this time after the last one is missing: a failed one is tried again before. */
+/** A delivery that does not arrive within this time after the last one is missing: a failed one would have been retried by then. */
 const LOST_AFTER_MS = 60_000;
 
 export interface Receiver {
-  /** The last one is slow. */
+  /** The ports; the last one is slow. */
   readonly ports: readonly number[];
   readonly pid: number;
-  /** Resolves when this many different deliveries have come, without those of the slow port, or when no more of them come; returns how many have. */
+  /** Resolves when this many different deliveries have arrived, not counting the slow port, or no more arrive; returns their number. */
   waitFor(count: number): Promise<number>;
   report(): Promise<Arrival[]>;
   stop(): void;
@@ -104,7 +104,7 @@ export function createHooks(ports: readonly number[], perPort = HOOKS_A_PORT): B
   );
 }
 
-/** Processor time of a process and of the children that it has, in milliseconds; 0 for what does not run. */
+/** Processor time of a process and its children, in milliseconds; 0 if it does not run. */
 export function readCpuMs(pid: number): number {
   if (pid === 0) return 0;
   try {

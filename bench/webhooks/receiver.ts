@@ -1,6 +1,6 @@
 /**
- * A receiver on several ports, in a process of its own, that notes when each delivery came. It speaks no more HTTP than
- * the engines need, so that what it costs hides little of what they cost.
+ * A receiver on several ports, in a separate process, that records when each delivery arrived. It implements only the HTTP that
+ * the engines need, so that its own cost is small compared with theirs.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
@@ -20,7 +20,7 @@ export interface Arrival {
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok';
 
 const arrivals: Arrival[] = [];
-/** A delivery that is sent twice has arrived once. */
+/** A delivery that is sent twice counts once. */
 const healthyUuids = new Set<string>();
 
 async function listen(slowMs: number): Promise<number> {

@@ -1,6 +1,6 @@
 /**
- * A million deliveries that wait, written as the engine would have, but in a few statements: the same number for each
- * endpoint. Those of the dead endpoints are due, those of the healthy ones wait for a retry later today.
+ * Inserts a million waiting deliveries as the engine would, but in a few statements: the same number for each endpoint. Those
+ * of the dead endpoints are due, those of the healthy ones wait for a retry later today.
  */
 import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/startup/open-store.ts';
@@ -54,7 +54,7 @@ function openSeedStore({ dataDir, databaseUrl }: EngineOptions): Promise<Store> 
   return openStore({ dataDir, databaseUrl, poolSize: 2, migrations, world: realWorld, log });
 }
 
-/** Loopback is a whole /8, and no process listens there. */
+/** Another address of the loopback range 127.0.0.0/8, at which no process listens. */
 function createDeadHook(index: number): BenchHook {
   const url = `http://127.9.${Math.floor(index / 200)}.${(index % 200) + 1}:9999/hook`;
   return { id: FIRST_DEAD_HOOK + index, url, ownerId: `dead-${index % 50}` };

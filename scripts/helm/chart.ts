@@ -5,18 +5,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export const CHART = 'deploy/helm/trivet';
-/** What Debian packages Sprig and the YAML of Kubernetes as. */
+/** The folder where Debian installs the Go sources of Sprig and of the Kubernetes YAML library. */
 const DEBIAN_SOURCES = '/usr/share/gocode';
 
 export interface RenderedChart {
-  /** The values of the chart, completed by those given. */
+  /** The values of the chart, merged with the given ones. */
   readonly values: unknown;
-  /** The text of each template by its path. */
+  /** The rendered text of each template by path. */
   readonly files: Readonly<Record<string, string>>;
 }
 
 export interface Renderer extends Disposable {
-  /** Values from files, later ones before earlier ones. Throws with the message of the template that refuses them. */
+  /** Takes files of values; later files override earlier ones. Throws with the message of the template that refuses the values. */
   render(...valueFiles: readonly string[]): RenderedChart;
 }
 

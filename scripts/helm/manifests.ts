@@ -1,11 +1,11 @@
-/** The manifests of deploy/kubernetes that the chart renders: for those who do not use Helm, from the same source. */
+/** Renders the manifests of deploy/kubernetes from the chart, so that users without Helm get the same objects. */
 import { findExample, type Renderer } from './chart.ts';
 
 interface Manifest {
   readonly file: string;
   readonly title: string;
   readonly example: string;
-  /** Templates that are left out, or the only one that is taken. */
+  /** The templates to leave out, or the only one to use. */
   readonly without?: readonly string[];
   readonly only?: string;
 }
@@ -36,10 +36,10 @@ const MANIFESTS: readonly Manifest[] = [
   },
 ];
 
-/** What names Helm as the owner of an object. */
+/** The labels that name Helm as the owner of an object. */
 const OF_HELM = /^ *(app\.kubernetes\.io\/managed-by|helm\.sh\/chart): .*\n/gm;
 
-/** The text of each manifest by its path. */
+/** Returns the text of each manifest by path. */
 export function renderManifests(renderer: Renderer): ReadonlyMap<string, string> {
   return new Map(MANIFESTS.map((manifest) => [manifest.file, renderManifest(renderer, manifest)]));
 }

@@ -1,9 +1,9 @@
-// Renders a chart as `helm template` does: Go's text/template with Sprig, and the functions that Helm adds. It knows neither hooks,
-// subcharts nor a cluster. The schema of the values is checked beside it.
+// Renders a chart as `helm template` does: Go's text/template with Sprig, and the functions that Helm adds. It supports no hooks,
+// no subcharts and no look-ups in a cluster, and does not check the schema of the values.
 //
 //	render CHART NAME NAMESPACE [VALUES...]
 //
-// prints {"values": {...}, "files": {"templates/x.yaml": "text", ...}} as JSON, with the values that the files complete.
+// prints {"values": {...}, "files": {"templates/x.yaml": "text", ...}} as JSON; values: those of the chart, merged with the files.
 package main
 
 import (
@@ -116,7 +116,7 @@ func readYAML(path string) (values, error) {
 	return read, yaml.UnmarshalStrict(text, &read)
 }
 
-// merge lets maps of values complete each other; null removes a default.
+// merge merges maps of values recursively; null removes a default.
 func merge(base, own values) values {
 	for key, value := range own {
 		inner, isMap := value.(values)
@@ -133,7 +133,7 @@ func merge(base, own values) values {
 	return base
 }
 
-// functions are those of Sprig without the environment, and those of Helm.
+// functions returns those of Sprig, except for those that read the environment, and those of Helm.
 func functions(root *template.Template) template.FuncMap {
 	known := sprig.TxtFuncMap()
 	delete(known, "env")

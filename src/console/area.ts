@@ -1,4 +1,4 @@
-/** Builds the console area: pages on which signed-in people see and change what other areas keep. The other areas hand the console their functions. */
+/** Builds the console: pages on which signed-in people see and change the data of other areas, which pass their functions to it. */
 import type { Area } from '../area.ts';
 import { addAssetRoutes } from '../pages/assets.ts';
 import { createLiveStreams } from '../pages/live-streams.ts';
@@ -19,9 +19,9 @@ import { addRepositoryRoutes, WEBHOOKS } from './webhooks/repository-routes.ts';
 export interface ConsoleDependencies {
   readonly world: Pick<World, 'randomBytes' | 'sleep' | 'monotonicMs' | 'nowMs'>;
   readonly guard: SessionGuard;
-  /** Absent: the process does not serve webhooks. */
+  /** Absent if the process does not serve webhooks. */
   readonly hookAdmin: HookAdmin | undefined;
-  /** Absent: the process does not serve predictions. */
+  /** Absent if the process does not serve predictions. */
   readonly modelAdmin: ModelAdmin | undefined;
 }
 
@@ -43,7 +43,7 @@ export function createConsoleArea({ world, guard, hookAdmin, modelAdmin }: Conso
   return { routes: [{ path: '/', errors: 'page', routes, respondPage: guard.respondRefusal }], workers: [live] };
 }
 
-/** Where the navigation leads in a process that serves these parts. */
+/** The navigation of a process that serves these parts. */
 export function createSectionList(parts: readonly string[]): SessionGuard['listSections'] {
   return ({ user }, locale): readonly NavigationSection[] => {
     const { nav } = chooseTexts(locale);
@@ -51,7 +51,7 @@ export function createSectionList(parts: readonly string[]): SessionGuard['listS
       ...(parts.includes('webhooks') ? [{ path: WEBHOOKS, label: nav.webhooks }] : []),
       ...(parts.includes('prediction') && user.isAdmin ? [{ path: MODELS, label: nav.models }] : []),
     ];
-    // Every process has these, whatever its parts (`api-reference/`).
+    // Every process has these, whichever parts it serves (`api-reference/`).
     const reference = {
       title: nav.reference,
       entries: [

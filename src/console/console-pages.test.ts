@@ -10,7 +10,7 @@ import { recordTestAccuracy } from '../../test/support/prediction/model-accuracy
 import { reportTestRows, saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
 
-/** What people, servers and models brought. */
+/** Words that people, servers and models brought, which the pages do not translate. */
 const CONTENT =
   'ada doors empty Cranes and gates qwen instruct with rather long name only observed by a test Ada Lovelace gitcode absolute since'.split(
     ' ',
@@ -18,7 +18,7 @@ const CONTENT =
 
 type FindFlaws = (page: Page, content: readonly string[]) => Promise<string[]>;
 
-/** A test for each: together they take minutes where several browsers share a processor. */
+/** One test for each page: together they take minutes where several browsers share a processor. */
 const LANGUAGES: readonly [language: string, findFlawsOf: FindFlaws][] = [
   ['English', (page) => findShownFlaws(page, { language: 'en' })],
   ['Chinese', findFlawsInChinese],
@@ -104,7 +104,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   });
 });
 
-/** A model that is served and observed, one without a version, and the pages about them. */
+/** Creates a model that is served and observed and one without a version, and returns the pages about them. */
 async function fillModels({ store, url }: ConsoleService): Promise<readonly string[]> {
   const name = 'qwen3-32b-instruct-with-a-rather-long-name';
   for (let count = 0; count < 3; count += 1) await saveTestVersion(store, name);
@@ -133,7 +133,7 @@ async function fillModels({ store, url }: ConsoleService): Promise<readonly stri
   ];
 }
 
-/** A hook of every kind, and the pages about them. */
+/** Creates a hook of every kind, and returns the pages about them. */
 async function fillWebhooks(
   client: Awaited<ReturnType<ConsoleService['openAs']>>,
   url: string,

@@ -1,4 +1,4 @@
-/** What a person learns whose session has ended when a form is sent. */
+/** A form that is sent after its session has ended: the person learns that nothing was saved. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createFormClient, type FormClient } from '../../test/support/network/form-client.ts';
@@ -11,7 +11,7 @@ import { PASSWORD } from '../../test/support/pages/page-service.ts';
 const FORM = `${REPOSITORY}/new`;
 const LOST = /Your session had ended, so what you sent was not saved\. Sign in, and send it again\./;
 
-/** In another browser with the same cookies. */
+/** Signs out in another browser with the same cookies. */
 async function endSession(client: FormClient, url: string): Promise<Record<string, string>> {
   const csrf = await readCsrf(client);
   const other = createFormClient(url, new Map(client.jar));

@@ -6,7 +6,7 @@ import { type ConsoleService, startConsoleService } from '../../test/support/pag
 import { saveTestVersion } from '../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
 
-/** Signing out ends the walk; the options of a passkey are read by a script, not shown. */
+/** Paths that the test skips: signing out would end it, and a script reads the options of a passkey. */
 const NOT_WALKED = ['/sign-out', '/account/security/passkeys/options'];
 
 test('no form of the console answers with a page: each leads on with 303, be it refused or not', async (t) => {
@@ -19,7 +19,7 @@ test('no form of the console answers with a page: each leads on with 303, be it 
     const answer = await client.post(action, hidden);
     assert.equal(answer.status, 303, `${page} → ${action}`);
     const shown = await client.get(answer.location ?? '');
-    // What an earlier form deleted is not found.
+    // An earlier form may have deleted the object.
     assert.ok([200, 303, 404, 422].includes(shown.status), `${action} → ${answer.location}: ${shown.status}`);
   }
 });
@@ -37,7 +37,7 @@ test('a refused form is shown once, to its own session; loaded again, the page i
   assert.equal((await client.get(location ?? '')).location, '/account');
 });
 
-/** What a form takes in a field that is not the one in question. */
+/** Values that a form accepts in the fields that are not under test. */
 const RIGHT: Readonly<Record<string, string>> = {
   login: 'eve',
   name: 'Eve',
@@ -75,7 +75,7 @@ test('a refusal calls each field by its label, as it stands on the page, and its
   assert.deepEqual([...new Set(bare)], []);
 });
 
-/** Sends each form with one field after the other wrong, and yields the pages that refuse it. */
+/** Sends each form several times, each time with another field wrong, and yields the pages that refuse it. */
 async function* refuseForms(client: FormClient) {
   for (const { method, action, hidden, fields } of listFieldForms(await listPages(client)))
     for (const field of fields)
@@ -90,7 +90,7 @@ async function* refuseForms(client: FormClient) {
       }
 }
 
-/** Forms with fields to fill in. */
+/** Lists forms with fields to fill in. */
 function listFieldForms(pages: ReadonlyMap<string, string>) {
   const found = new Map<string, { method: string; action: string; hidden: Record<string, string>; fields: string[] }>();
   for (const [page, body] of pages)
@@ -104,7 +104,7 @@ function listFieldForms(pages: ReadonlyMap<string, string>) {
   return [...found.values()];
 }
 
-/** An administrator's client of a console with something on each kind of page, and with a second person. */
+/** Signs an administrator in to a console that has data on each kind of page, and a second person. */
 async function openFilledConsole(t: TestContext): Promise<FormClient> {
   const receiver = await startReceiver();
   t.after(() => receiver[Symbol.asyncDispose]());
@@ -133,7 +133,7 @@ async function fillConsole({ store }: ConsoleService, client: FormClient, url: s
   await client.submit('/account/security', '/account/security/totp', {});
 }
 
-/** Everything that links lead to, by its path with the query. */
+/** Follows all links, and returns the pages by path with query. */
 async function listPages(client: FormClient): Promise<Map<string, string>> {
   const pages = new Map<string, string>();
   const waiting = ['/', '/account/security/totp'];

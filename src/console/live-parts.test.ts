@@ -1,4 +1,4 @@
-/** All of a live page that can change is in a part that the page replaces. */
+/** Everything on a live page that can change is in a part that the script replaces. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -7,7 +7,7 @@ import { signIn, useBrowser } from '../../test/support/pages/browser-pages.ts';
 import { createHook, pressButton, startHookPages } from '../../test/support/pages/hook-pages.ts';
 import { enqueueTestDelivery } from '../../test/support/webhooks/deliveries-store.ts';
 
-/** Above the deliveries of one page of the log. */
+/** More deliveries than one page of the log shows. */
 const DELIVERIES = 27;
 
 describe('a live page', { skip: findReasonToSkipPages() }, () => {
@@ -58,7 +58,7 @@ async function listShown(page: Page): Promise<number[]> {
   return links.map((link) => Number(/\/(\d+)(?:\?|$)/.exec(link)?.[1]));
 }
 
-/** The page as it is sent, without the content of its parts, and without the colours of its buttons. */
+/** Returns the page as it is sent, without the content of its parts and the colours of its buttons. */
 async function readOutside(page: Page, url: string): Promise<string> {
   return String(
     await page.evaluate(`fetch(${JSON.stringify(url)}).then((answer) => answer.text()).then((text) => {

@@ -35,7 +35,7 @@ function formatCookies({ jar }: FormClient): string {
   return [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
 }
 
-/** The names and data of the events of a page, as they come. */
+/** Yields the names and data of the events of a page as they arrive. */
 async function follow({ url }: ConsoleService, client: FormClient, path: string) {
   const headers = { cookie: formatCookies(client), ...EVENTS };
   const response = await fetch(url + path, { headers, redirect: 'manual' });
@@ -45,7 +45,7 @@ async function follow({ url }: ConsoleService, client: FormClient, path: string)
 async function* readEvents({ body }: Response): AsyncGenerator<{ readonly name: string; readonly data: string }> {
   let text = '';
   for await (const chunk of body!.pipeThrough(new TextDecoderStream())) {
-    // A line also ends with CR, alone or before LF.
+    // A CR ends a line too, alone or before LF.
     text += chunk.replaceAll(/\r\n?/g, '\n');
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const lines = text.slice(0, end).split('\n');

@@ -1,4 +1,4 @@
-/** A second click on a button: in a browser it sends nothing, and without a script it leads to what the first one did. */
+/** A second click on a button: in a browser it sends nothing, and without a script it shows the result of the first. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { giveSecondStep } from '../../test/support/authorization/second-step.ts';
@@ -43,7 +43,7 @@ test('what is deleted, disabled or enabled twice leads to the list, and not to a
   for (const name of ['make-admin', 'unmake-admin', 'disable', 'enable']) await change(name);
 });
 
-/** The answer never comes. What the script of the page lets through would be sent. */
+/** Stops every form, and records whether the script of the page would have sent it. */
 const KEEP_FORMS = `window.sent = [];
   addEventListener('submit', (event) => {
     window.sent.push(!event.defaultPrevented);

@@ -1,10 +1,10 @@
 /**
- * Translates English error messages for pages, by the phrases of a catalogue. Messages are made in English, since the API, the
- * log and the command line show them too. A catalogue has a phrase for each message that a person can meet; without one the
- * message stays English.
+ * Translates English error messages for pages, by the phrases of a catalogue. Errors are created in English, since the API, the
+ * log and the command line show them too. A catalogue has a phrase for each message that a page can show; a message without one
+ * stays English.
  */
 
-/** A message with `{}` for each part that changes, and its translation with `{1}`, `{2}`, … for them. */
+/** A message with `{}` for each variable part, and its translation with `{1}`, `{2}`, … in their place. */
 export type Phrase = readonly [english: string, translated: string];
 
 export function createExplainer(phrases: readonly Phrase[]): (message: string) => string {
@@ -23,14 +23,14 @@ export function createExplainer(phrases: readonly Phrase[]): (message: string) =
   };
 }
 
-/** The texts between the parts that change. */
+/** The fixed texts between the variable parts. */
 interface Shape {
   readonly pieces: readonly string[];
   /** Anything may follow the last piece. */
   readonly isOpen: boolean;
 }
 
-/** The shapes of a message, with the end `, got …` and without it. */
+/** The forms of a message: with `, got …` at the end, and without it. */
 function listShapes(english: string): Shape[] {
   return [
     { pieces: `${english}, got `.split('{}'), isOpen: true },
@@ -39,8 +39,8 @@ function listShapes(english: string): Shape[] {
 }
 
 /**
- * The parts of a message that has this shape, else undefined. Each fixed piece is searched once, behind the piece before: a part
- * may hold the input of a stranger, and a regular expression with several parts would try all combinations.
+ * Returns the variable parts of a message of this form, else undefined. Each fixed piece is searched once, after the piece before
+ * it: a variable part may hold untrusted input, and a regular expression with several wildcards would try all combinations.
  */
 function readParts({ pieces: [first = '', ...others], isOpen }: Shape, text: string): string[] | undefined {
   if (!text.startsWith(first)) return undefined;

@@ -9,16 +9,16 @@ export interface Locale {
 
 export interface Formats {
   readonly count: (count: number) => string;
-  /** Shows enough digits to compare numbers by. */
+  /** A number with two decimals below 10, one below 100, and none above: enough to compare values. */
   readonly number: (value: number) => string;
-  /** A share in percent, without the sign: `100` only for all, and `0` only for none. */
+  /** A share in percent, without the sign: `100` only for exactly 100 %, and `0` only for exactly 0 %. */
   readonly percent: (share: number) => string;
   readonly milliseconds: (ms: number) => string;
-  /** How long, in the largest unit. */
+  /** A duration in the largest unit that fits, rounded down. */
   readonly duration: (ms: number) => string;
   /** A setting, exact: `15 days`, `90 min`. */
   readonly exactDuration: (seconds: number) => string;
-  /** Its name in the time zone database. */
+  /** The name of the zone in the time zone database. */
   readonly timeZone: string;
   /** The instant at which a clock of the zone shows `2026-11-22T16:41` (seconds are allowed); undefined for any other text. */
   readonly readInstant: (text: string) => Date | undefined;
@@ -31,11 +31,11 @@ export interface Formats {
   readonly clock: (ms: number) => string;
   /** The month and day: `11-22`. */
   readonly day: (ms: number) => string;
-  /** The time zone, as it is written behind a time: `UTC`, `GMT+8`. */
+  /** The time zone, as it is written after a time: `UTC`, `GMT+8`. */
   readonly zone: (ms: number) => string;
 }
 
-/** Each zone costs a formatter of several kilobytes. Readers are in few zones, and strangers may send any name, so few are kept. */
+/** Bounds the cache: a zone costs a formatter of several kilobytes, readers are in few zones, and a request may name any zone. */
 const MAX_KEPT = 100;
 const kept = new Map<string, Formats>();
 
@@ -80,7 +80,7 @@ function countDigits(value: number): number {
   return size >= 10 ? 1 : 2;
 }
 
-/** The nearest to all and to none that the digits can show. */
+/** Keeps a share between 0 % and 100 % from being rounded to either. */
 function clampShare(share: number): number {
   return share <= 0 || share >= 100 ? share : Math.min(99.9, Math.max(0.01, share));
 }
@@ -94,7 +94,7 @@ function readInstant(text: string, writeLocal: (ms: number) => string): Date | u
   if (Number.isNaN(asUtcMs) || !new Date(asUtcMs).toISOString().startsWith(text)) return undefined;
   const offsetAt = (ms: number) => Date.parse(`${writeLocal(ms).replace(' ', 'T')}Z`) - Math.floor(ms / 1000) * 1000;
   const guessMs = asUtcMs - offsetAt(asUtcMs);
-  // `Intl` writes years before 1000 without leading zeros, and such a text cannot be read again.
+  // `Intl` writes years before 1000 without leading zeros, and `Date.parse` rejects such a text.
   const instant = Number.isNaN(guessMs) ? undefined : new Date(asUtcMs - offsetAt(guessMs));
   return Number.isNaN(instant?.getTime()) ? undefined : instant;
 }
@@ -138,7 +138,7 @@ function createDurationFormats(language: Language): Pick<Formats, 'duration' | '
   };
 }
 
-/** Cached: each request needs it several times, and the runtime takes a sixth of a millisecond to answer. */
+/** Bounds the cache of names: each request checks a name several times, and a check without the cache takes 1/6 ms. */
 const MAX_NAMES = 1000;
 const isZoneByName = new Map<string, boolean>();
 

@@ -1,6 +1,6 @@
 /**
- * Lists the languages of pages and mails, and finds the one that `Accept-Language` asks for. Which one a page has is decided in
- * pages/locale.ts. The API, logs and commands are English.
+ * Lists the languages of pages and mails, and finds the one that `Accept-Language` prefers. pages/locale.ts decides the language of
+ * a page. The API, logs and commands are English.
  */
 import { parseAccept } from 'hono/utils/accept';
 
@@ -21,8 +21,8 @@ export function findLanguage(text: string | null | undefined): Language | undefi
 }
 
 /**
- * RFC 9110 §12.5.4 with the lookup of RFC 4647 §3.4: the first range that names one of our languages, by weight. `zh` in
- * every script and region is Simplified Chinese. Undefined when no range names one.
+ * Follows RFC 9110 §12.5.4 with the lookup of RFC 4647 §3.4: the range with the highest weight that names one of our languages
+ * wins. `zh` in every script and region is Simplified Chinese. Undefined when no range names one of our languages.
  */
 export function negotiateLanguage(acceptLanguage: string | undefined): Language | undefined {
   const ranges = parseAccept((acceptLanguage ?? '').slice(0, MAX_HEADER_LENGTH)).filter(({ q }) => q > 0);

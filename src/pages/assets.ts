@@ -17,7 +17,7 @@ const TYPES: readonly (readonly [ending: string, type: string])[] = [
 ];
 
 export const styleSheet = loadAsset(new URL('styles.css', import.meta.url));
-/** Every page loads this script, and works without it. */
+/** The script that every page loads; pages also work without it. */
 export const pageScript = loadAsset(new URL('page.js', import.meta.url));
 export const icon = loadAsset(new URL('icon.svg', import.meta.url));
 
@@ -30,7 +30,7 @@ export function loadAsset(file: URL): Asset {
   return { path: `/assets/${digest}-${name}`, content, type };
 }
 
-/** Removes comments, and white space that means nothing; that around a colon can part two selectors. */
+/** Removes comments and needless white space. White space around a colon stays, since it can separate two selectors. */
 function shortenCss(source: string): string {
   return source
     .replace(/\/\*.*?\*\//gs, '')
@@ -40,7 +40,7 @@ function shortenCss(source: string): string {
 
 export function addAssetRoutes(routes: OpenAPIHono<HttpEnv>, assets: readonly Asset[]): void {
   for (const { path, content, type } of assets) {
-    // As bytes, which all answers share.
+    // All responses share these bytes.
     const bytes = new TextEncoder().encode(content);
     routes.get(path, (c) =>
       c.body(bytes, 200, {

@@ -5,7 +5,7 @@ import type { Html } from './layout.ts';
 import { ZONE_FIELD } from './locale.ts';
 import type { FrameTexts } from './texts.ts';
 
-/** The error of a form, and the field that has it. */
+/** The error of a form, and the field that it is about. */
 export interface Mistake {
   readonly message: string;
   readonly field?: string | undefined;
@@ -17,7 +17,7 @@ export interface Field {
   readonly hint?: string | undefined;
   readonly type?: 'text' | 'password' | 'email' | 'url' | 'datetime-local' | undefined;
   readonly value?: string | undefined;
-  /** The browser takes no more characters; for a field that is read only after a step that cannot be taken back. */
+  /** The most characters that the browser accepts; for a field that is read only after a step that cannot be undone. */
   readonly maxLength?: number | undefined;
   readonly autocomplete?: string | undefined;
   readonly inputMode?: 'numeric' | undefined;
@@ -27,7 +27,7 @@ export interface Field {
   readonly mistake?: Mistake | undefined;
 }
 
-/** Renders an input of one line with its label, hint and mistake. */
+/** Renders a one-line input with its label, hint and error. */
 export function renderField(field: Field): Html {
   return renderAround(
     field,
@@ -53,11 +53,11 @@ export function renderTextArea(field: Field): Html {
 interface Control {
   readonly id: string;
   readonly isWrong: boolean;
-  /** The attributes that point to the hint and to what is wrong, and mark and focus a field that is wrong. */
+  /** The attributes that point to the hint and the error, and that mark and focus a field with an error. */
   readonly described: Html | string;
 }
 
-/** The label and the hint before a control, and what is wrong behind it. */
+/** Renders the label and the hint before a control, and the error after it. */
 function renderAround(
   { name, label, hint, mistake }: Pick<Field, 'name' | 'label' | 'hint' | 'mistake'>,
   renderControl: (control: Control) => Html,
@@ -74,7 +74,7 @@ ${renderWrong({ name, label, mistake })}
 </div>`;
 }
 
-/** The attributes of a control that was refused. */
+/** Renders the attributes of a control whose value was refused. */
 export function markWrong(name: string, mistake: Mistake | undefined): Html | '' {
   return mistake?.field === name ? html` aria-invalid="true" autofocus` : '';
 }
@@ -122,7 +122,7 @@ export function renderCheck(choice: Choice, type: 'checkbox' | 'radio' = 'checkb
   }${described}${markWrong(name, mistake)}><span>${choice.label}${choice.hint ? html` <span class="hint">${choice.hint}</span>` : ''}</span></label>${renderWrong({ name, label, mistake })}`;
 }
 
-/** Checks that are refused together, under the name that a refusal gives them. The group has the focus: which check is wrong is not known. */
+/** Renders checkboxes that one error names together. The group gets the focus, since the error does not say which checkbox is wrong. */
 export function renderGroup(
   { name, label, mistake }: Pick<Field, 'name' | 'label' | 'mistake'>,
   checks: Html | Html[],
@@ -131,14 +131,14 @@ export function renderGroup(
   return html`<fieldset${wrong}><legend>${label}</legend>${checks}${renderWrong({ name, label, mistake })}</fieldset>`;
 }
 
-/** A form that filters a list: folded on a phone, where it would fill the first screen, unless it is in use. */
+/** Renders a form that filters a list: collapsed on a phone, where it would fill the first screen, unless a filter is set. */
 export function renderFilterFold(texts: FrameTexts, form: Html, { isOpen }: { readonly isOpen: boolean }): Html {
   return html`<details class="fold"${isOpen ? html` open` : ''}><summary>${texts.searchAndFilter}</summary>${form}</details>`;
 }
 
 /**
- * A refusal, read out at once, and first in the focus order. It has the focus unless a field below has it: `labels` are those of all
- * fields that the page shows with their mistake; `{}` for a page without such fields.
+ * Renders an error that a screen reader reads out at once. It comes first in the focus order, and has the focus unless a field below
+ * has it. `labels`: of all fields beside which the page shows errors; `{}` for a page without such fields.
  */
 export function renderMistake(texts: FrameTexts, mistake: Mistake | undefined, labels: Labels): Html | '' {
   if (mistake === undefined) return '';
@@ -153,7 +153,7 @@ export function renderDone(message: string | undefined): Html | '' {
 export interface Question {
   /** The text of the button says what it does. */
   readonly label: string;
-  /** The button acts on this. A screen reader reads the button without the page around it. */
+  /** The object that the button acts on: a screen reader reads the button without the page around it. */
   readonly subject?: string | undefined;
   /** The question, with the consequence of the answer. */
   readonly question: string;
@@ -162,7 +162,7 @@ export interface Question {
   readonly fields?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A button for what cannot be undone, or what others notice: it shows the question, and the button below the question acts. */
+/** A button for an action that cannot be undone, or that others notice: it shows the question, and the button below the question acts. */
 export function renderQuestion(texts: FrameTexts, { label, subject, question, ...form }: Question): Html {
   const hidden = subject === undefined ? '' : html`<span class="hidden"> ${subject}</span>`;
   return html`<details class="ask"><summary class="button danger quiet">${label}${hidden}</summary><div class="tight"><p>${question}</p>
@@ -179,7 +179,7 @@ export function renderHidden(fields: Readonly<Record<string, string | undefined>
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 
-/** Goes into every form with a time: the time is read in the zone that the label of its field names. */
+/** The hidden field of every form with a time: the server reads the time in the zone that the label of its field names. */
 export function renderZone({ format }: FrameTexts): Html[] {
   return renderHidden({ [ZONE_FIELD]: format.timeZone });
 }
@@ -189,12 +189,12 @@ export function renderMoment(texts: FrameTexts, ms: number): Html {
   return html`<time datetime="${new Date(ms).toISOString()}">${texts.format.minute(ms)} ${texts.format.zone(ms)}</time>`;
 }
 
-/** Shows a time to the second, where many things happen in a minute. */
+/** Shows a time to the second, where several events can share a minute. */
 export function renderSecond(texts: FrameTexts, ms: number): Html {
   return html`<time datetime="${new Date(ms).toISOString()}">${texts.format.second(ms)} ${texts.format.zone(ms)}</time>`;
 }
 
-/** The letters that stand for a name where others show a picture. */
+/** The initials of a name, shown in place of a picture. */
 export function renderBadge(name: string): Html {
   const [first] = new Intl.Segmenter().segment(name.trim());
   return html`<span class="who" aria-hidden="true">${first?.segment.toUpperCase() ?? '?'}</span>`;

@@ -8,11 +8,11 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 export type ExportRow = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface RowExport {
-  /** The name of the file, without its ending. */
+  /** The name of the file, without its extension. */
   readonly name: string;
   readonly format: ExportFormat;
   readonly columns: readonly string[];
-  /** Page after page; read only as fast as the browser takes them. */
+  /** The pages of rows; each is read when the browser has taken the one before. */
   readonly pages: AsyncIterable<readonly ExportRow[]>;
 }
 
@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<ExportFormat, string>> = {
   jsonl: 'application/jsonl; charset=utf-8',
 };
 
-/** Rejects when the first page cannot be read, so that the reason is a page: a file that has begun can only break off. */
+/** Rejects when the first page of rows cannot be read, so that the browser gets an error page: a file that has begun can only break off. */
 export async function respondExport(c: Context<HttpEnv>, rowExport: RowExport): Promise<Response> {
   const { name, format } = rowExport;
   const pages = rowExport.pages[Symbol.asyncIterator]();
@@ -62,14 +62,14 @@ function toStream(parts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   });
 }
 
-/** RFC 4180. */
+/** Writes a CSV field by RFC 4180. */
 function formatLine(cells: readonly (string | number | boolean | null | undefined)[]): string {
   return `${cells.map(formatCell).join(',')}\r\n`;
 }
 
 function formatCell(cell: string | number | boolean | null | undefined): string {
   if (typeof cell !== 'string') return cell === null || cell === undefined ? '' : String(cell);
-  // A spreadsheet takes these for the beginning of a formula, and names come from strangers.
+  // Spreadsheets read these characters as the start of a formula, and names are untrusted input.
   const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -20,9 +20,9 @@ export const frameTexts = {
   mistakes: 'Please correct this',
   changedMeanwhile:
     'What you changed was changed elsewhere meanwhile. The form shows it as it is now: make your change again and save it.',
-  /** Between parts of a sentence that are put together. */
+  /** The punctuation between parts of a sentence that code puts together. */
   marks: { comma: ', ', list: ', ', stop: '. ', colon: ': ' },
-  /** Translates the English message of a refusal. */
+  /** Translates an English error message. */
   explain: (message: string) => message,
   goOn: {
     title: 'Redirecting',
@@ -49,6 +49,6 @@ export const frameTexts = {
       busy: 'The service is busy. Try again in a few seconds.',
       failed: 'The service failed. Try again, or tell its administrator when this happened.',
     },
-    refusalGone: 'What was wrong with this form is not shown any more. Go back to the form and send it again.',
+    refusalGone: 'The error of this form can no longer be shown. Go back to the form and send it again.',
   },
 } as const;

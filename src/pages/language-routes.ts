@@ -9,16 +9,16 @@ import { keepLanguage } from './locale.ts';
 import { readField, readForm } from './page-routes.ts';
 
 export interface LanguageSwitch {
-  /** Where browsers reach the pages. */
+  /** The URL at which browsers reach the pages. */
   readonly baseUrl: string;
-  /** Keeps the choice with the person, where people sign in. */
+  /** Stores the choice with the signed-in person; absent where no one signs in. */
   readonly storeChoice?: (c: Context<HttpEnv>, language: Language) => Promise<void>;
 }
 
 /**
- * An unknown language changes nothing. The form has no token, since it is in the frame of every page, also of those for people who
- * have no cookie yet. `checkOrigin` is enough for it: browsers say where a form comes from, and a forged one could do no more than
- * show the pages in the other language. The way back is a path of this service, and the cookie that is set holds one of the two languages.
+ * An unknown language changes nothing. The form has no token, since it is in the frame of every page, even before a browser has a
+ * cookie. `checkOrigin` is enough here: browsers send the origin of a form, and a forged one could only show the pages in the other
+ * language. The redirect leads to a path of this service, and the cookie holds one of the two languages.
  */
 export function addLanguageRoute(routes: OpenAPIHono<HttpEnv>, { baseUrl, storeChoice }: LanguageSwitch): void {
   routes.post(LANGUAGE_PATH, async (c) => {

@@ -9,7 +9,7 @@ import type { NavigationEntry, NavigationSection } from './navigation.ts';
 import type { SignedInUser } from './signed-in-user.ts';
 import type { FrameTexts } from './texts.ts';
 
-/** Where the switch posts its choice to. */
+/** The form that switches the language posts to this path. */
 export const LANGUAGE_PATH = '/language';
 
 export type Html = ReturnType<typeof html>;
@@ -17,7 +17,7 @@ export type Html = ReturnType<typeof html>;
 /** A tripod. */
 const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.3" stroke-linecap="round" aria-hidden="true"><path d="M3.5 7.5h17"/><path d="M7 7.5 4.5 19M12 7.5V19M17 7.5 19.5 19"/></svg>`;
 
-/** The script writes these texts on its buttons. */
+/** The texts that the script writes on its buttons. */
 function renderScriptWords(texts: FrameTexts): Html {
   return html` data-label-copy="${texts.script.copy}" data-label-copied="${texts.script.copied}" data-label-download="${texts.script.download}" data-label-show="${texts.script.show}" data-label-hide="${texts.script.hide}"`;
 }
@@ -25,13 +25,13 @@ function renderScriptWords(texts: FrameTexts): Html {
 interface Frame {
   readonly title: string;
   readonly body: Html;
-  /** A module of ours that improves the page; it works without. */
+  /** A script that improves this page, which also works without it. */
   readonly script?: Pick<Asset, 'path'> | undefined;
-  /** Whether the page also has the script for every page: buttons that copy and show, and live pages. */
+  /** Whether the page loads page.js, the script of all pages: buttons that copy and show, and live pages. */
   readonly withPageScript?: boolean | undefined;
-  /** This page needs these styles beside the style sheet of all. */
+  /** The styles of this page, in addition to the style sheet of all pages. */
   readonly styles?: Pick<Asset, 'path'> | undefined;
-  /** Goes on to this address by itself, at once: a delay would be a time limit (WCAG 2.2.1). */
+  /** The page redirects to this address at once: a delay would be a time limit (WCAG 2.2.1). */
   readonly refreshTo?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ ${body}
 </html>`;
 }
 
-/** The choice of the language works without script: a form that leads back to its page. */
+/** Renders the choice of the language as a form that leads back to its page, so that it works without a script. */
 function renderLanguages(texts: FrameTexts): Html {
   const others = LANGUAGES.filter((language) => language !== texts.language);
   return html`<form method="post" action="${LANGUAGE_PATH}" aria-label="${texts.languages}">${others.map(

@@ -1,25 +1,25 @@
 /**
- * Sends a page again when its content changes, as server-sent events. The page is rendered again every few seconds. It costs one
- * page a round, so the streams are few: some for each person, and a bound for all. The event `end` tells a browser not to ask again:
- * its person is signed out or has opened more pages, or the page is gone. A stream that ends without it is opened again.
+ * Sends a page again when its content changes, as server-sent events. Each stream renders its page every 3 seconds, so the number
+ * of streams is limited, for each person and in total. The event `end` tells a browser not to reconnect: the person has signed out
+ * or has opened more pages, or the page is gone. Browsers reconnect a stream that ends without it.
  */
 import { createHash } from 'node:crypto';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 
 const LOOK_EVERY_MS = 3000;
-/** Proxies close connections on which nothing is sent. */
+/** Proxies close idle connections. */
 const HEARTBEAT_MS = 15_000;
-/** A browser has six connections to a host, and needs some for its pages. */
+/** Over HTTP/1.1 a browser opens six connections to a host, and needs some for its pages. */
 const MAX_OF_PERSON = 4;
 const MAX_STREAMS = 200;
-/** A stream is closed when its reader leaves more chunks than this unread; the reader gets the page as it is then with the next one. */
+/** A stream is closed when this many chunks are unread; the browser reconnects and gets the page as it is then. */
 const MAX_WAITING_CHUNKS = 4;
 
-/** Why a stream is aborted, when its person has opened more pages. */
+/** The reason for which a stream is aborted when its person opens another page. */
 const REPLACED = 'replaced';
 
-/** The content of the page now; undefined when it may no longer be shown. */
+/** Returns the current content of the page; undefined when it may no longer be shown. */
 export type RenderAgain = () => Promise<string | undefined>;
 
 export interface LiveStreams extends Worker {
@@ -48,9 +48,9 @@ export function createLiveStreams({ world, lookEveryMs = LOOK_EVERY_MS }: LiveSt
     },
     open(personId, render) {
       const own = [...streams].filter((stream) => stream.personId === personId);
-      // The page that was opened last is the one that is looked at.
+      // The oldest stream ends: the person most likely looks at the page that was opened last.
       if (own.length >= MAX_OF_PERSON) endStream(streams, own[0]!, REPLACED);
-      // 204 tells the browser not to ask again by itself; the script of the page does, later.
+      // 204 tells the browser not to reconnect; the script of the page asks again later.
       if (isStopped || streams.size >= MAX_STREAMS) return new Response(null, { status: 204 });
       const stream: Stream = { personId, ending: new AbortController() };
       streams.add(stream);
@@ -76,9 +76,9 @@ const HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
-  // A stop then does not wait for the connection to be used again.
+  // Otherwise the shutdown of the server would wait for the idle connection.
   Connection: 'close',
-  // nginx would collect the events.
+  // Otherwise nginx would buffer the events.
   'X-Accel-Buffering': 'no',
 };
 
@@ -87,7 +87,7 @@ function endStream(streams: Set<Stream>, stream: Stream, reason?: typeof REPLACE
   stream.ending.abort(reason);
 }
 
-/** Tells a browser that asks for a stream, and is signed out, not to ask again. */
+/** Tells the browser of a signed-out person not to reconnect. */
 export function respondEnd(): Response {
   return new Response(END, { headers: HEADERS });
 }
@@ -125,7 +125,7 @@ async function followPage(
     if (isOver || signal.reason === REPLACED) send(END);
     controller.close();
   } catch {
-    // The reader has left, or the page cannot be rendered now: the browser asks again.
+    // The reader has left, or the page cannot be rendered now: the browser reconnects.
     closeQuietly(controller);
   }
 }
@@ -134,11 +134,11 @@ function closeQuietly(controller: ReadableStreamDefaultController<Uint8Array>): 
   try {
     controller.close();
   } catch {
-    // Closed by its reader already.
+    // The reader has already closed it.
   }
 }
 
-/** A lone CR ends a line too, and in what a receiver answered it could begin another event. */
+/** A lone CR ends a line too, and one in the response of a receiver could begin another event. */
 function writeEvent(name: string, data: string): string {
   return `event: ${name}\n${data
     .split(/\r\n|\r|\n/)

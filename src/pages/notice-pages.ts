@@ -1,4 +1,4 @@
-/** Renders pages that end or interrupt a way: refusals, and going on to another address. */
+/** Renders pages that stop or interrupt what a person is doing: errors, and redirects to another address. */
 import { html } from 'hono/html';
 import { type Html, renderFocusPage } from './layout.ts';
 import type { FrameTexts } from './texts.ts';
@@ -6,7 +6,7 @@ import type { FrameTexts } from './texts.ts';
 export interface ErrorView {
   readonly title?: string | undefined;
   readonly message: string;
-  /** Further facts in plain words, for the application's developer. */
+  /** Further facts for the application's developer. */
   readonly details?: string | undefined;
   readonly traceId?: string | undefined;
 }
@@ -23,7 +23,7 @@ ${view.traceId ? html`<p class="soft small">${texts.error.trace} <code>${view.tr
   return renderFocusPage(texts, { title, content });
 }
 
-/** Leaves for an application only when the person wants to: nothing says that its address can be trusted. */
+/** Renders a page that redirects to an application only when the person agrees: its address may not be trustworthy. */
 export function renderLeavePage(
   texts: FrameTexts,
   view: {
@@ -43,8 +43,8 @@ export function renderLeavePage(
 }
 
 /**
- * Goes on to `url` by a link and by itself: for private-use schemes (`cursor://…`), which browsers
- * refuse as the end of a form's redirects whatever `form-action` says. `target` is the address that the person sees.
+ * Renders a page that redirects to `url` by itself and has a link to it: for private-use schemes (`cursor://…`), which browsers
+ * refuse at the end of a form's redirects whatever `form-action` allows. `target` is the address that the person sees.
  */
 export function renderGoOnPage(texts: FrameTexts, view: { readonly url: string; readonly target: string }): Html {
   const t = texts.goOn;

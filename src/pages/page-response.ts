@@ -6,9 +6,9 @@ import type { Html } from './layout.ts';
 export interface PageOptions {
   readonly status?: 200 | 400 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 500 | 503 | undefined;
   /**
-   * The redirects after a form of this page can end at a client. Chromium and WebKit apply `form-action` to each of them,
-   * those of the client included, and no one knows where a client redirects on. A source also cannot name an IPv6 address
-   * (CSP Level 3 §2.3.1). So such a page allows every web address, which the redirect URI was checked to be.
+   * The redirects after a form of this page can end at a client. Chromium and WebKit apply `form-action` to each redirect,
+   * those of the client included, and the service cannot know where a client redirects to. A source also cannot name an IPv6
+   * address (CSP Level 3 §2.3.1). So such a page allows every web address; the redirect URI was checked to be one.
    */
   readonly leadsToClient?: boolean | undefined;
   /** Allows our own scripts, and their requests to this service. */
@@ -33,7 +33,7 @@ export async function respondPage(c: Context<HttpEnv>, page: Html, options: Page
   return c.html(await page, options.status ?? 200);
 }
 
-/** Sends a page that everybody may ask for: all answers share its bytes, however many clients do not read them. */
+/** Sends a public page: all responses share its bytes, so clients that do not read them cost little memory. */
 export function respondSharedPage(
   c: Context<HttpEnv>,
   page: Uint8Array<ArrayBuffer>,
@@ -45,7 +45,7 @@ export function respondSharedPage(
 
 function writeHeaders(c: Context<HttpEnv>, options: PageOptions): void {
   c.header('Content-Security-Policy', contentSecurityPolicy(options));
-  // `no-referrer` would make browsers send `Origin: null` with our own forms.
+  // With `no-referrer`, browsers would send `Origin: null` with our own forms.
   c.header('Referrer-Policy', 'same-origin');
   c.header('X-Frame-Options', 'DENY');
   c.header('X-Content-Type-Options', 'nosniff');

@@ -13,21 +13,21 @@ import { renderErrorPage } from './notice-pages.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { type FrameTexts, readFrameTexts } from './texts.ts';
 
-/** Routes whose refusals are pages for a person. Routes with forms need a responder that leads to the page. */
+/** Routes whose refusals are pages for a person. Routes with forms need a responder that redirects to such a page. */
 export function createPageRoutes(respondPage: RespondPage = respondRefusal): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   routes.onError((error, c) => respondToError(error, { errors: 'page', respondPage }, c));
   return routes;
 }
 
-/** A refusal as a page shows it. */
+/** The parts of a refusal that a page shows. */
 export interface PageRefusal {
   readonly message: string;
   readonly status: number;
   readonly traceId?: string | undefined;
 }
 
-/** A refusal in the frame of the pages; the mount at `/` shows every other address in it too. */
+/** Shows a refusal in the frame of the pages; the mount at `/` shows unknown addresses this way too. */
 export const respondRefusal: RespondPage = (failure, status, c) => showRefusal(c, toPageRefusal(failure, status, c));
 
 export function toPageRefusal({ message, details }: Failure, status: number, c: Context<HttpEnv>): PageRefusal {
@@ -44,13 +44,13 @@ export function showRefusal(c: Context<HttpEnv>, { message, status, traceId }: P
 }
 
 /**
- * HEAD is safe (RFC 9110 §9.2.1), and routes of GET answer it. A GET that does something once, as issuing a code or showing a
- * secret, must not do it for the preview of a link: HEAD is answered as a method that the page does not have.
+ * HEAD is safe (RFC 9110 §9.2.1), and routes of GET answer it. A GET that does something once, such as issuing a code or showing a
+ * secret, must not do it for the preview of a link: such a page answers HEAD as a method that it does not support.
  */
 export const refuseHead: MiddlewareHandler<HttpEnv> = async (c, next) =>
   c.req.method === 'HEAD' ? c.notFound() : await next();
 
-/** The fields of a posted form. Throws `invalid` for any other kind of body, `too_large` for a longer one. */
+/** Reads the fields of a posted form. Throws `invalid` for any other kind of body, `too_large` for a longer one. */
 export async function readForm(c: Context<HttpEnv>, maxBytes = FORM_MAX_BYTES): Promise<URLSearchParams> {
   const type = c.req.header('content-type') ?? '';
   if (!type.startsWith('application/x-www-form-urlencoded'))
@@ -62,7 +62,7 @@ export function readField(form: URLSearchParams, name: string): string {
   return form.get(name) ?? '';
 }
 
-/** Undefined when what the work ends is not there any more, as after a second click. */
+/** Returns undefined when the object of the work no longer exists, as after a second click on a delete button. */
 export async function ifThere<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
   try {
     return await work();
@@ -72,14 +72,14 @@ export async function ifThere<Result>(work: () => Promise<Result>): Promise<Resu
   }
 }
 
-/** The page for a refused form; any other error is thrown again. */
+/** Converts a failure that a person can correct to an error of the form; throws any other error again. */
 export function toMistake(texts: FrameTexts, error: unknown): Mistake {
   if (isFailure(error) && (error.code === 'invalid' || error.code === 'conflict'))
     return { message: texts.explain(toSentence(error.message)), field: error.details.field };
   throw error;
 }
 
-/** Some messages are sentences already, in the language of their reader. */
+/** Ends a message with a full stop, unless it is a sentence already. */
 export function toSentence(message: string): string {
   return /[.!?。！？]$/.test(message) ? message : `${message}.`;
 }

@@ -1,4 +1,4 @@
-/** Improves every page; all of them work without. The words come with the page. */
+/** Improves every page; all of them work without it. Its texts come with the page. */
 const words = document.body.dataset;
 
 function addButton(label, act) {
@@ -19,7 +19,7 @@ function copy(button, text) {
   });
 }
 
-/** A password can be read while it is typed. */
+/** Adds a button that shows the password while it is typed. */
 function addPasswordButtons(root) {
   for (const input of root.querySelectorAll('input[type="password"]')) {
     const button = addButton(words.labelShow, () => {
@@ -30,17 +30,17 @@ function addPasswordButtons(root) {
     });
     button.setAttribute('aria-controls', input.id);
     button.setAttribute('aria-pressed', 'false');
-    // The field stays where it is: moved, it would lose the focus.
+    // The field is not moved, since it would lose the focus.
     input.parentElement.classList.add('shown-password');
     input.after(button);
-    // Password managers know it as a password.
+    // Password managers recognize it as a password.
     input.form?.addEventListener('submit', () => {
       input.type = 'password';
     });
   }
 }
 
-/** `data-copy`: its text can be copied; `data-download`: saved under this name. */
+/** Adds a button to each `data-copy` that copies its text, and to each `data-download` one that saves it under this name. */
 function addCopyButtons(root) {
   for (const block of root.querySelectorAll('[data-copy]')) {
     const row = document.createElement('p');
@@ -61,7 +61,7 @@ function save(name, text) {
   URL.revokeObjectURL(link.href);
 }
 
-/** Puts the parts of the page that have changed in the place of those that are shown, but where the reader is busy. */
+/** Replaces the parts of the page that have changed, except a part that has the focus or an open fold. */
 function showParts(main, html) {
   const fresh = new DOMParser().parseFromString(html, 'text/html');
   for (const part of main.querySelectorAll('[data-part]')) {
@@ -73,11 +73,11 @@ function showParts(main, html) {
   }
 }
 
-/** A page that cannot be followed asks again, each time after a longer wait. The browser itself asks again only when a connection breaks. */
+/** If the server refuses the stream, the page asks again with exponential backoff: browsers reconnect only after a connection breaks. */
 const FIRST_WAIT_MS = 3000;
 const LONGEST_WAIT_MS = 300_000;
 
-/** The parts come in the time zone in which the page was shown: its labels stay, and name that one. */
+/** Asks for the parts in the time zone in which the page was shown, since its labels stay and name that zone. */
 function addressOf(main) {
   const address = new URL(location.href);
   address.searchParams.set('zone', main.dataset.zone);
@@ -122,16 +122,16 @@ function follow(main) {
   start();
 }
 
-/** After this time without a next page, a form may be sent again: its reader may have stopped it. */
+/** A form may be sent again if no page has loaded after this time: the reader may have stopped the loading. */
 const SEND_AGAIN_AFTER_MS = 30_000;
 
 /**
- * A second click on the same button sends nothing while the answer to the first is on its way: the form could act twice, or be refused
- * the second time. Other buttons and forms, such as signing out, do not wait for it.
+ * Ignores a second click on the same button until the first is answered: the form could act twice, or be refused the second time.
+ * Other buttons and forms, such as signing out, do not wait for it.
  */
 function sendOnce() {
   const sentAtMs = new Map();
-  // Behind the listeners of forms that send something else first.
+  // Runs after the listeners of forms that send something else first.
   addEventListener('submit', (event) => {
     if (event.defaultPrevented || event.target.method !== 'post') return;
     const sender = nameSender(event);
@@ -140,21 +140,21 @@ function sendOnce() {
     else sentAtMs.set(sender, event.timeStamp);
   });
   const reset = () => sentAtMs.clear();
-  // The page comes back from the memory of the browser as it was left.
+  // The back/forward cache restores a page as it was left.
   addEventListener('pageshow', reset);
-  // A form that leads to an application beside the browser brings no other page; its reader comes back to this one.
+  // A form that opens an application outside of the browser loads no other page; its reader comes back to this one.
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) reset();
   });
 }
 
-/** Names a button by what it sends, without what is typed. A live page may put the same one in the place of the button. */
+/** Identifies a button by what it sends, without what is typed: a live page may replace the button with an equal one. */
 function nameSender({ target, submitter }) {
   const hidden = [...target.querySelectorAll('input[type="hidden"]')].map(({ name, value }) => [name, value]);
   return JSON.stringify([target.getAttribute('action'), hidden, submitter?.name, submitter?.value]);
 }
 
-/** The next page writes its times in the zone of the reader. */
+/** Stores the time zone of the browser in a cookie, so that the next page shows its times in that zone. */
 function keepTimeZone() {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
   const secure = location.protocol === 'https:' ? '; Secure' : '';

@@ -1,5 +1,6 @@
 /**
- * Carries the mistakes of a refused form over a redirect for visitors without a session. They travel in the query: encrypted, for one page, for one browser and for ten minutes. A password never travels.
+ * Carries the errors of a refused form over a redirect for visitors without a session. They are in the query, encrypted, for one
+ * page, one browser and ten minutes. A password is never among the values.
  */
 import type { Context } from 'hono';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
@@ -11,7 +12,7 @@ import type { PageOptions } from './page-response.ts';
 export interface RefusedForm extends Mistake {
   readonly status: Exclude<PageOptions['status'], 200 | undefined>;
   readonly retryAfterSeconds?: number | undefined;
-  /** The values that were typed. */
+  /** The values that the visitor typed. */
   readonly values?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -20,17 +21,17 @@ export interface RefusedFormDependencies {
   readonly world: Pick<World, 'nowMs'>;
 }
 
-/** The address of the page that shows a refusal has this parameter. */
+/** The query parameter of a page that shows a refusal. */
 export const REFUSED_PARAMETER = 'refused';
 const LIFETIME_MS = 10 * 60_000;
-/** The most characters of a value, so that the address stays short. */
+/** The most characters kept of a value, so that the address stays short. */
 const MAX_VALUE_LENGTH = 320;
 
 interface Kept extends RefusedForm {
   readonly atMs: number;
 }
 
-/** 303 to `page`, a path with its query. `browser`: what only this browser sends, such as the token of its form. */
+/** Redirects with 303 to `page`, a path with its query. `browser`: a secret that only this browser sends, such as its form token. */
 export function redirectRefused(
   { cipher, world }: RefusedFormDependencies,
   c: Context<HttpEnv>,
@@ -44,7 +45,7 @@ export function redirectRefused(
   return c.redirect(url.pathname + url.search, 303);
 }
 
-/** Undefined without a refusal in the address, and for one of another page, another browser or another time. */
+/** Returns undefined without a refusal in the address, and for one of another page, another browser, or older than ten minutes. */
 export function readRefused(
   { cipher, world }: RefusedFormDependencies,
   c: Context<HttpEnv>,

@@ -18,7 +18,7 @@ import {
 import { type FrameTexts, readFrameTexts } from './texts.ts';
 
 export interface RefusedPageDependencies extends RefusedFormDependencies {
-  /** Where browsers reach the pages. */
+  /** The URL at which browsers reach the pages. */
   readonly baseUrl: string;
   /** Makes the token that binds a form to this browser, and sets its cookie. */
   readonly issueFormToken: (c: Context<HttpEnv>) => string;
@@ -26,19 +26,19 @@ export interface RefusedPageDependencies extends RefusedFormDependencies {
 
 const PATH = '/refused';
 /**
- * Names the refusal of a form from another site, in place of an encrypted refusal, which only one browser is shown. Anyone can make
- * such an address for any browser, so it names one of these texts, and shows nothing that was sent.
+ * Names the refusal of a form from another site, in place of an encrypted refusal, which only one browser can read. Anyone can make
+ * such an address for any browser, so it only selects one of a few texts, and shows nothing that was sent.
  */
 const OTHER_SITE = 'another-site';
 const STATUS_PREFIX = 'status-';
-/** A refusal can quote what was sent. */
+/** Bounds the address, since a refusal can quote what was sent. */
 const MAX_MESSAGE_LENGTH = 1000;
 
-/** Shows a refusal of a page, and leads with 303 to one of a form. */
+/** Shows the refusal of a GET, and redirects the refusal of a form with 303. */
 export function createRefusalResponder(dependencies: RefusedPageDependencies): RespondPage {
   return (failure, status, c) => {
     if (c.req.method !== 'POST' || isWithoutRoute(failure)) return respondRefusal(failure, status, c);
-    // A browser sends no cookie of ours with such a form. A new cookie would replace it, and forms that are open would be refused.
+    // Browsers send no cookie of ours with such a form. A new cookie would replace it, so forms that are open would be refused.
     if (isFromOtherSite(c, dependencies.baseUrl)) {
       const reason = isOriginRefusal(failure) ? OTHER_SITE : STATUS_PREFIX + status;
       return c.redirect(`${PATH}?${REFUSED_PARAMETER}=${reason}`, 303);
@@ -54,7 +54,7 @@ export function createRefusalResponder(dependencies: RefusedPageDependencies): R
   };
 }
 
-/** The page behind the redirect; to be mounted once. */
+/** Adds the page that the redirect leads to. Mount it once. */
 export function addRefusedPage(routes: OpenAPIHono<HttpEnv>, dependencies: RefusedPageDependencies): void {
   routes.get(PATH, (c) => {
     const texts = readFrameTexts(c);
@@ -89,7 +89,7 @@ function findRefusalOfOtherSite(texts: FrameTexts, reason: string | undefined): 
   return reason?.startsWith(STATUS_PREFIX) ? { status: 400, message: t.invalid } : undefined;
 }
 
-/** No form leads to such an address. */
+/** Whether the address has no route, or not with this method: no form of ours leads there. */
 function isWithoutRoute({ details }: Failure): boolean {
   return details.errorCodeName === 'NOT_PATH' || details.errorCodeName === 'METHOD_NOT_ALLOWED';
 }

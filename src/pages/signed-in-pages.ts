@@ -1,4 +1,4 @@
-/** Builds every signed-in page: who it is, forms that are theirs, and answers in the console. */
+/** Builds the pages of signed-in people: finds the session, checks that each form comes from it, and answers in the console. */
 
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -17,31 +17,31 @@ import { readForm } from './page-routes.ts';
 import type { SignedInUser } from './signed-in-user.ts';
 import { readFrameTexts } from './texts.ts';
 
-/** Finds the signed-in person of a request, or sends the browser to sign in. authorization/ provides it; other modules receive it. */
+/** Finds the signed-in person of a request, or redirects to the sign-in page. authorization/ implements it; other modules receive it. */
 export interface SessionGuard<V extends SignedInUser = SignedInUser> {
   readonly findSignedInUser: (c: Context<HttpEnv>, use?: SessionUse) => Promise<V | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
   /** Redirects to the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
-  /** Answers a form that came after the end of its session: the sign-in page says that nothing was saved, and leads back to the form. */
+  /** Answers a form whose session has ended: the sign-in page says that nothing was saved, and leads back to the form. */
   readonly refuseEndedSession: (c: Context<HttpEnv>) => Response;
-  /** Answers a refusal: as a page, or with 303 to one for a form. */
+  /** Answers a refusal: as a page, or for a form with a 303 redirect to that page. */
   readonly respondRefusal: RespondPage;
-  /** Lists what the navigation shows this person. */
+  /** Lists the sections that the navigation shows this person. */
   readonly listSections: (person: SignedInUser, locale: Locale) => readonly NavigationSection[];
-  /** Advice that protects the account better; undefined when nothing is missing. */
+  /** Finds advice on how to protect the account better; undefined when nothing is missing. */
   readonly findAdvice: (person: Pick<SignedInUser, 'user'>, locale: Locale) => Promise<Advice | undefined>;
-  /** Keeps a page for this path for a few minutes, in place of the last one of this session; returns the token that takes it once. */
+  /** Keeps a page for this path for a few minutes, and drops the last one of this session; returns a token that takes the page once. */
   readonly keepPage: (person: Pick<SignedInUser, 'id'>, path: string, page: KeptPage) => Promise<string>;
-  /** Undefined for a page that was taken or replaced, or of another session or path. */
+  /** Returns undefined for a page that was taken or replaced, or of another session or path. */
   readonly takePage: (person: Pick<SignedInUser, 'id'>, path: string, token: string) => Promise<KeptPage | undefined>;
 }
 
-/** Whether the request shows that the person is there, which keeps the session alive. An open page that follows does not. */
+/** Whether the request shows that the person is active, which extends the session: the stream of a live page (`watched`) does not. */
 export type SessionUse = 'used' | 'watched';
 
-/** A next step, and where it is done. */
+/** A next step, and a link to where it is done. */
 export interface Advice {
   readonly text: string;
   readonly path: string;
@@ -49,7 +49,7 @@ export interface Advice {
 }
 
 interface Page extends Omit<ConsolePage, 'person' | 'sections'> {
-  /** The address, with its query, of the page that a refused form shows; that of the form unless given. */
+  /** The address, with its query, of the page that shows a refused form; the address of the form by default. */
   readonly at?: string | undefined;
 }
 
@@ -68,24 +68,24 @@ export interface Submission<V extends SignedInUser = SignedInUser> extends PageR
 type Handle<V extends SignedInUser> = (request: PageRequest<V>) => Promise<Response>;
 
 export interface SignedInPages<V extends SignedInUser = SignedInUser> {
-  /** A page. A person who is not signed in is sent to sign in, and returns. */
+  /** Adds a page. A person who is not signed in is sent to sign in, and returns. */
   readonly page: (path: string, handle: Handle<V>) => void;
-  /** The same, and with a script the page follows what happens. */
+  /** Adds a page that also updates itself where scripts run. */
   readonly livePage: (path: string, handle: Handle<V>) => void;
-  /** A form's target; checked to come from a page of this session. */
+  /** Adds the target of a form, which must come from a page of this session. */
   readonly form: AddForm<V>;
-  /** The same for a form whose rules accept more than `FORM_MAX_BYTES`. */
+  /** Adds the target of a form whose fields may be longer than `FORM_MAX_BYTES` in total. */
   readonly longForm: AddForm<V>;
 }
 
 type AddForm<V extends SignedInUser> = (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;
 
 /**
- * The longest form is that of an application. A browser writes a character of its 20 redirect URIs in up to three bytes, and one of
+ * The longest form is that of an application. A browser encodes a character of its 20 redirect URIs in up to three bytes, and one of
  * its homepage and its description in up to nine.
  */
 const LONG_FORM_MAX_BYTES = 160 * 1024;
-/** The longest application has fewer. The page of a refused form, which is kept, writes each in up to six characters. */
+/** The longest application has fewer. Bounds the page that is kept for a refused form, which needs up to six characters for each. */
 const LONG_FORM_MAX_CHARACTERS = 48 * 1024;
 
 /** Creates the pages of an area. Without `live`, a page that could be live is shown as it is. */
@@ -110,7 +110,7 @@ export function createSignedInPages<V extends SignedInUser>(
       const session = await guard.findSignedInUser(c, isFollowing ? 'watched' : 'used');
       const { pathname, search } = new URL(c.req.url);
       if (session === undefined) return isFollowing ? respondEnd() : guard.askToSignIn(c, pathname + search);
-      // A page may show a secret once, or be followed: HEAD would take the one, and never end the other.
+      // HEAD would use up a secret that a page shows once, and would never end for the stream of a live page.
       if (c.req.method === 'HEAD') return c.notFound();
       if (isFollowing) return streams.open(session.user.id, () => renderAgain(guard, c, { openRequest, handle }));
       const request = openRequest(c, session);
@@ -122,11 +122,11 @@ export function createSignedInPages<V extends SignedInUser>(
     (maxBytes: number): AddForm<V> =>
     (path, handle) =>
       routes.post(path, async (c) => {
-        // A stranger's form is not read.
+        // The form of a person who is not signed in is not read.
         if ((await guard.findSignedInUser(c)) === undefined) return guard.refuseEndedSession(c);
         const form = await readForm(c, maxBytes);
         checkLength(form);
-        // A form may take its time to arrive: the session may have ended meanwhile, or a role of its person.
+        // A form may arrive slowly: meanwhile the session may have ended, or the person may have lost a role.
         const session = await guard.findSignedInUser(c);
         if (session === undefined) return guard.refuseEndedSession(c);
         guard.checkForm(c, form);
@@ -151,7 +151,7 @@ function checkLength(form: URLSearchParams): void {
 
 const REFUSED = 'refused';
 
-/** A page that a form would show, as it waits for the redirect. Its text carries what was typed, but no password. */
+/** The page of a refused form, as it is kept until the redirect is followed. It holds what was typed, but no password. */
 export interface KeptPage {
   readonly title: string;
   readonly here: string;
@@ -161,7 +161,7 @@ export interface KeptPage {
   readonly status: PageOptions['status'];
 }
 
-/** No form answers with a page: a reload would send it again. What it has to say is shown once, behind a redirect. */
+/** Redirects to the page of a refused form, which is shown once. As the answer to the form itself, a reload would send the form again. */
 async function redirectRefused<V extends SignedInUser>(
   guard: SessionGuard<V>,
   { c, session }: PageRequest<V>,
@@ -180,7 +180,7 @@ async function redirectRefused<V extends SignedInUser>(
   return c.redirect(target.pathname + target.search, 303);
 }
 
-/** Undefined without such a page in the address; loaded again, it is the page without what was refused. */
+/** Shows the page of a refused form. Undefined if the address has none; a reload shows the page without the refused values. */
 async function showRefused<V extends SignedInUser>(
   guard: SessionGuard<V>,
   { c, session, show }: PageRequest<V>,
@@ -197,7 +197,7 @@ function toAsset(path: string | undefined): ConsolePage['script'] {
   return path === undefined ? undefined : { path };
 }
 
-/** The content of a page now; undefined when its reader is signed out or may no longer see it, or it is gone. */
+/** Renders the current content of a page; undefined when its reader is signed out or may no longer see it, or it is gone. */
 async function renderAgain<V extends SignedInUser>(
   guard: SessionGuard<V>,
   c: Context<HttpEnv>,
@@ -222,12 +222,12 @@ async function renderAgain<V extends SignedInUser>(
   }
 }
 
-/** What the page shows was deleted, or its reader may no longer see it. */
+/** Whether the object of the page was deleted, or its reader may no longer see it. */
 function isGone(error: unknown): boolean {
   return isFailure(error) && (error.code === 'not_found' || error.code === 'forbidden');
 }
 
-/** `?done=saved` → the sentence for it; an unknown word says nothing. */
+/** Finds the sentence for `?done=saved`; undefined for an unknown word. */
 export function findDone(c: Context<HttpEnv>, sentences: Readonly<Record<string, string>>): string | undefined {
   const word = c.req.query('done');
   return word !== undefined && Object.hasOwn(sentences, word) ? sentences[word] : undefined;

@@ -1,4 +1,4 @@
-/** Declares a signed-in person, as every page needs them. */
+/** Declares what every page needs of a signed-in person. */
 export interface SignedInUser {
   /** The id of the session. */
   readonly id: string;

@@ -8,10 +8,10 @@ import { frameTexts as english } from './frame-texts.ts';
 import { frameTextsZh as chinese } from './frame-texts-zh.ts';
 import { readLocale } from './locale.ts';
 
-/** The texts of the frame by language. The catalogue of each area contains them. */
+/** The texts of the frame by language. The catalogue of each area includes them. */
 export const frameCatalogue: Readonly<Record<Language, Texts<typeof english>>> = { en: english, 'zh-CN': chinese };
 
-/** Every page is written with these texts. */
+/** The texts of the frame that every page needs. */
 export type FrameTexts = Localized<Texts<typeof english>>;
 
 export function chooseFrameTexts(locale: Locale): FrameTexts {

@@ -28,7 +28,7 @@ export async function globalSetup(): Promise<void> {
 }
 
 async function prepare(): Promise<void> {
-  // Hundreds of processes import the same sources: without a cache, half of the start of each is spent on compiling them.
+  // Hundreds of processes import the same sources: without a cache, compiling them takes half of the start of each.
   compileCacheDir = mkdtempSync(join(tmpdir(), 'trivet-compile-cache-'));
   process.env.NODE_COMPILE_CACHE ??= compileCacheDir;
   memoryFolder = makeMemoryFolder();
@@ -46,7 +46,7 @@ async function prepare(): Promise<void> {
 }
 
 export async function globalTeardown(): Promise<void> {
-  // A second signal comes here again, while the server stops.
+  // A second signal may arrive while the server stops.
   const running = cluster;
   cluster = undefined;
   await running?.stop();

@@ -12,20 +12,20 @@ export type { PageRequest, SignedInPages, Submission } from '../../pages/signed-
 
 export const consoleStyles = loadAsset(new URL('console.css', import.meta.url));
 
-/** A signed-in person, in the form that the functions of the other areas take. */
+/** A signed-in person, as the functions of the other areas take it. */
 export interface Caller {
   readonly userId: string;
   readonly login: string;
   readonly isAdmin: boolean;
-  /** Where the person calls from, for the audit log. */
+  /** The address of the person's browser, for the audit log. */
   readonly address: string;
 }
 
 export interface ConsoleView {
   readonly title: string;
-  /** The entry of the navigation that it belongs to. */
+  /** The entry of the navigation that the page belongs to. */
   readonly here: string;
-  /** The address of a page that a form with another address may show. */
+  /** The address of this page, if a form with another address may show it. */
   readonly at?: string | undefined;
   readonly content: Html;
   readonly mistake?: Mistake | undefined;
@@ -40,13 +40,13 @@ export function callerOf({ c, session: { user } }: PageRequest): Caller {
   return { userId: user.id, login: user.login, isAdmin: user.isAdmin, address: c.get('clientAddress') ?? '-' };
 }
 
-/** The message of a failure that a person can correct or wait for, to be shown on the page. Rethrows any other error. */
+/** Returns the message to show for a failure that a person can correct or wait out. Rethrows any other error. */
 export function readMistake(texts: ConsoleTexts, error: unknown): Mistake {
   if (isFailure(error) && error.code === 'too_many') return { message: texts.explain(`${error.message}.`) };
   return toMistake(texts, error);
 }
 
-/** Shown by the script while the page follows what happens. */
+/** Renders the mark that the script shows while the page updates itself. */
 export function renderLiveMark(texts: ConsoleTexts): Html {
   return html`<span class="tag good beside" data-live-mark hidden>${texts.live}</span>`;
 }
@@ -60,7 +60,7 @@ export function renderCrumbs(texts: ConsoleTexts, crumbs: readonly Crumb[]): Htm
   return html`<nav class="crumbs small" aria-label="${texts.trail}"><ol>${crumbs.map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ol></nav>`;
 }
 
-/** Runs the work of a form. `again` shows the form with a message that the person can act on. */
+/** Runs the work of a form. If it is refused, `again` shows the form with a message that the person can act on. */
 export async function tryForm(
   texts: ConsoleTexts,
   work: () => Promise<Response>,

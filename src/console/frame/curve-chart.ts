@@ -11,25 +11,25 @@ const TICKS = [0, 0.5, 1];
 export interface CurvePoint {
   readonly x: number;
   readonly y: number;
-  /** Beyond what was observed; the line to it is dashed. */
+  /** The point is outside of the observed range; the line to it is dashed. */
   readonly isExtrapolated?: boolean;
 }
 
 export interface CurveChart {
   readonly title: string;
-  /** Says in words what the chart shows. */
+  /** Describes the chart in words. */
   readonly summary: string;
-  /** Read out before the title where several charts have the same. */
+  /** Screen readers read this before the title, where several charts have the same title. */
   readonly group?: string;
-  /** Rising by x. */
+  /** In rising order of x. */
   readonly points: readonly CurvePoint[];
-  /** The unit behind each value of an axis. */
+  /** The unit after each value of an axis. */
   readonly xUnit?: string;
   readonly yUnit: string;
-  /** The axis of y begins at 0; chosen from the points when left out. A line leaves the chart above it. */
+  /** The highest y of the chart, which begins at 0; chosen from the points by default. Higher points are drawn at the edge. */
   readonly top?: number;
   readonly lines?: readonly CurveLine[];
-  /** The legend names the dashed part of the curve so. */
+  /** The name of the dashed part of the curve in the legend. */
   readonly extrapolated?: string;
 }
 
@@ -64,7 +64,7 @@ export function renderCurve(texts: ConsoleTexts, chart: CurveChart): Html {
 <div class="clocks small soft" aria-hidden="true">${values}</div></div>${renderLegend(chart)}</figure>`;
 }
 
-/** The first extrapolated point ends the solid part and begins the dashed one at the point before it. */
+/** Splits the curve: the solid part ends at the last point before the first extrapolated one, and the dashed part begins there. */
 function drawCurve(
   points: readonly CurvePoint[],
   range: { readonly top: number; readonly scale: Scale },

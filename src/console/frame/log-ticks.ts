@@ -4,22 +4,22 @@ import type { Html } from '../../pages/layout.ts';
 
 export interface Tick {
   readonly value: number;
-  /** The place on the scale: 0 is its low end, 1 its high one. */
+  /** The position on the scale, from 0 at its low end to 1 at its high end. */
   readonly share: number;
 }
 
-/** The least distance of two ticks, so that their labels stay apart. */
+/** The minimum distance between two ticks, as a share of the scale, so that their labels do not overlap. */
 const MIN_SHARE = 0.08;
 /** If ticks are closer than this, only powers of ten are labelled on a phone. */
 const MIN_SHARE_OF_PHONE = 0.18;
-/** Ticks within a decade; the last ones leave out decades. */
+/** Ticks within a decade; the last rows skip decades. */
 const SERIES = [
   { factors: [1, 2, 5], decades: 1 },
   { factors: [1], decades: 1 },
   { factors: [1], decades: 3 },
 ];
 
-/** The closest of 1-2-5, the powers of ten, or every third of them that fits; `low` and `high` are the ends of the scale. */
+/** Returns the densest ticks that fit: 1-2-5, powers of ten, or every third power. `low` and `high` are the ends of the scale. */
 export function listTicks(low: number, high: number): Tick[] {
   const span = Math.log10(high / low);
   const fitting = SERIES.find(({ factors, decades }) => leastGap(factors, decades) / span >= MIN_SHARE);
@@ -28,7 +28,7 @@ export function listTicks(low: number, high: number): Tick[] {
   for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1)
     if (power % decades === 0)
       for (const factor of factors) {
-        // Negative powers of ten are not exact: 5 times a tenth is 0.5, three times 0.1 is not 0.3.
+        // Negative powers of ten are not exact in binary: 3 × 0.1 is not 0.3.
         const value = power < 0 ? factor / 10 ** -power : factor * 10 ** power;
         if (value >= low && value <= high) ticks.push({ value, share: Math.log10(value / low) / span });
       }
@@ -39,7 +39,7 @@ function leastGap(factors: readonly number[], decades: number): number {
   return factors.length === 1 ? decades : Math.log10(2);
 }
 
-/** A column of labels left of a plot, and a row below it. They have no viewBox: a text keeps its proportions. */
+/** Renders a column of labels left of a plot, and a row below it. They have no viewBox, so that text is not distorted. */
 export function renderTickLabels(
   ticks: readonly Tick[],
   format: (value: number) => string,

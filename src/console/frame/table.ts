@@ -4,7 +4,7 @@ import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 
 export interface Table {
-  /** Tells screen readers what the table lists. */
+  /** What the table lists, for screen readers. */
   readonly label: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | Html)[])[];
@@ -14,7 +14,7 @@ export interface Table {
   readonly hasCards?: true;
 }
 
-/** A table that is too wide scrolls sideways, also by keyboard. */
+/** Renders a table that scrolls sideways if it is too wide, also by keyboard. */
 export function renderTable(texts: ConsoleTexts, table: Table): Html {
   const { label, columns, rows, textColumns, hasCards } = table;
   const role = createRoles(hasCards ?? false);
@@ -28,7 +28,7 @@ export function renderTable(texts: ConsoleTexts, table: Table): Html {
   return html`<div class="scroll${hasCards ? ' cards' : ''}" role="region" aria-label="${texts.table(label)}" tabindex="0"><table${role('table')}><thead${role('rowgroup')}><tr${role('row')}>${head}</tr></thead><tbody${role('rowgroup')}>${body}</tbody></table></div>`;
 }
 
-/** The layout of cards takes the meaning of a table away from its elements; roles keep it for screen readers. */
+/** With the layout of cards, browsers no longer expose the elements as a table; explicit roles keep that for screen readers. */
 function createRoles(hasCards: boolean) {
   return (role: string): Html | '' => (hasCards ? html` role="${role}"` : '');
 }

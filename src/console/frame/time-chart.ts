@@ -1,4 +1,4 @@
-/** Renders charts over time as SVG, with axes and labels as text. What a chart shows is said in its label too. */
+/** Renders charts over time as SVG, with axes and labels as text. The label of a chart also describes it in words. */
 
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
@@ -13,37 +13,37 @@ export interface Series {
   /** Its class in the style sheet. */
   readonly kind: string;
   readonly label: string;
-  /** One for each moment; null leaves a gap. */
+  /** One value for each moment; null leaves a gap. */
   readonly values: readonly (number | null)[];
 }
 
 export interface TimeChart {
   readonly title: string;
-  /** Says in words what the chart shows. */
+  /** Describes the chart in words. */
   readonly summary: string;
-  /** The times when columns begin, oldest first. */
+  /** The times at which columns begin, oldest first. */
   readonly moments: readonly number[];
   readonly series: readonly Series[];
   readonly unit?: string;
-  /** The largest value of the axis; chosen from the values when left out. */
+  /** The highest value of the axis; chosen from the values by default. */
   readonly top?: number;
-  /** How the moments below the chart are written; the time of day when left out. */
+  /** Formats the times below the chart; as the time of day by default. */
   readonly formatMoment?: (ms: number) => string;
-  /** Events, as lines from top to bottom. */
+  /** Events, drawn as vertical lines. */
   readonly marks?: readonly Mark[];
 }
 
 export interface Mark {
   /** Its class in the style sheet. */
   readonly kind: string;
-  /** The legend names marks of this kind so. */
+  /** The name of marks of this kind in the legend. */
   readonly label: string;
   readonly atMs: number;
-  /** Says under the pointer what happened. */
+  /** The tooltip, which says what happened. */
   readonly title: string;
 }
 
-/** Columns of counts on top of each other, the first series below. Each says its counts under the pointer, and a table has all. */
+/** Renders stacked columns of counts, the first series at the bottom. A column has a tooltip with its counts, and a table has all. */
 export function renderColumns(texts: ConsoleTexts, chart: TimeChart): Html {
   const totals = chart.moments.map((_, at) => chart.series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
   const top = countTop(Math.max(0, ...totals));
@@ -70,7 +70,7 @@ function describeColumn(texts: ConsoleTexts, chart: TimeChart, at: number): stri
   return `${formatMoment(moments[at]!)} ${zone(moments[at]!)}${texts.marks.colon}${counts.join(texts.marks.list)}`;
 }
 
-/** The newest first, without the times of which there is nothing to say. */
+/** Renders a table of the values, newest first, without times that have none. */
 function renderValues(texts: ConsoleTexts, chart: TimeChart, totals: readonly number[]): Html | '' {
   const { clock, zone, count } = texts.format;
   const { title, moments, series, formatMoment = clock } = chart;
@@ -95,7 +95,7 @@ export function renderLines(texts: ConsoleTexts, chart: TimeChart): Html {
   return renderChart(texts, chart, { top, content: html`${lines}` });
 }
 
-/** A line from value to value; a value between two gaps is a dash. */
+/** Renders a line from value to value; a value between two gaps is a dash. */
 function drawLine(values: readonly (number | null)[], { step, top }: { readonly step: number; readonly top: number }) {
   const parts = values.map((value, at) => {
     if (value === null) return '';
@@ -107,7 +107,7 @@ function drawLine(values: readonly (number | null)[], { step, top }: { readonly 
   return parts.join('');
 }
 
-/** A value between two gaps, and the newest one: as lines they would be as short as a step, which may be a pixel or two. */
+/** Dots for the newest value and each value between two gaps: as lines they would be one step long, perhaps a pixel or two. */
 function drawDots(values: readonly (number | null)[], { step, top }: { readonly step: number; readonly top: number }) {
   const newest = values.findLastIndex((value) => value !== null);
   const parts = values.map((value, at) => {
@@ -143,7 +143,7 @@ function renderLegend({ series, marks = [] }: TimeChart): Html[] {
   );
 }
 
-/** Events outside of the moments are left out. */
+/** Renders the events, without those outside of the time range. */
 function drawMarks({ moments, marks = [] }: TimeChart): Html[] {
   const [first = 0, second = first + 1] = moments;
   const length = (second - first) * moments.length;
@@ -162,7 +162,7 @@ export function niceTop(value: number): number {
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
 }
 
-/** Half of it is a whole number too: an axis has no half deliveries. */
+/** Rounds up to a value whose half is a whole number too, since an axis of counts has no fractions. */
 function countTop(count: number): number {
   const top = niceTop(count);
   return top % 2 === 0 ? top : top * 2;

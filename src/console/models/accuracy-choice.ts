@@ -6,7 +6,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 interface AccuracyWindow {
   readonly lengthMs: number;
-  /** Long windows read long periods from the store. Periods of servers are kept for a shorter time. */
+  /** Long windows read long periods from the store. Periods of single servers are kept for a shorter time. */
   readonly stepMs: number;
   readonly serverStepMs: number;
 }
@@ -19,7 +19,7 @@ export const WINDOWS = {
 
 export type WindowName = keyof typeof WINDOWS;
 
-/** How a page names the pod type of servers without one. */
+/** The pod type that a page shows for servers without one. */
 export const AGGREGATE = 'aggregate';
 
 export interface AccuracyChoice {
@@ -27,7 +27,7 @@ export interface AccuracyChoice {
   readonly window?: WindowName | undefined;
   /** `aggregate` for servers without a pod type. */
   readonly podType?: string | undefined;
-  /** Chosen instead of a pod type. */
+  /** The server that was chosen instead of a pod type. */
   readonly server?: string | undefined;
 }
 
@@ -56,7 +56,7 @@ function toQuery(fields: Readonly<Record<string, string | undefined>>): string {
 export interface Steps {
   readonly fromMs: number;
   readonly stepMs: number;
-  /** The start of each step, oldest first; the last step is still under way. */
+  /** The start of each step, oldest first; the last step has not ended. */
   readonly moments: readonly number[];
 }
 

@@ -10,7 +10,7 @@ import { tabulateSteps } from './accuracy-steps.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** With an administrator, and a model of which version 1 was served, then version 2. */
+/** Starts a console with an administrator, and a model of which version 1 was served, then version 2. */
 async function start(t: TestContext): Promise<{ readonly service: ConsoleService; readonly client: FormClient }> {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
   t.after(() => service[Symbol.asyncDispose]());

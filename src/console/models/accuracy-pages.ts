@@ -188,7 +188,7 @@ function formatPercent(texts: ConsoleTexts, value: number | null): string {
 
 const LISTED_EVENTS = 100;
 
-/** The newest first. */
+/** Renders the events, newest first. */
 function renderEvents(texts: ConsoleTexts, { promotions, alarms, fromMs }: AccuracyPage): Html {
   const t = texts.accuracy;
   const events = [

@@ -43,7 +43,7 @@ export function tabulateSteps(
   });
 }
 
-/** Both scores are means over rows, so their means weighted by rows are the scores of all rows. */
+/** Both scores are means over rows, so their mean, weighted by rows, is the score of all rows. */
 export function averageRows(parts: readonly { readonly rows: number; readonly value: number | null }[]): number | null {
   const known = parts.filter(({ rows, value }) => rows > 0 && value !== null);
   const rows = known.reduce((sum, part) => sum + part.rows, 0);
@@ -66,7 +66,7 @@ interface HeldOutQuery {
   readonly podType: string;
 }
 
-/** A pod type without a slot of its own is predicted by the slot for all. */
+/** A pod type that has no slot is predicted by the slot for all. */
 function findHeldOutMape(versions: ModelView['versions'], { version, target, podType }: HeldOutQuery): number | null {
   const learned = versions.find((candidate) => candidate.version === version)?.learned ?? [];
   const ofTarget = learned.filter((part) => part.target === target);

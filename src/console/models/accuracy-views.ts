@@ -24,7 +24,7 @@ export interface ErrorsQuery {
   readonly targetModel: string;
   readonly target: TargetName;
   readonly axis: ErrorAxis;
-  /** All when left out. Of a server, only `predicted_ms` is kept. */
+  /** All by default. For a server, only `predicted_ms` is stored. */
   readonly part?: ErrorPart | undefined;
   readonly fromMs: number;
 }
@@ -43,11 +43,11 @@ export type ErrorAxis =
   | 'prefix_cache_score'
   | 'input_token_length';
 
-/** How many reports had this load and this error. */
+/** The number of reports with this load and this error. */
 export interface ErrorsByLoad {
-  /** Range 0 of the load is below the first edge, range 1 from there to the second. */
+  /** The edges of the ranges of the load: range 0 is below the first edge, range 1 from the first edge to the second. */
   readonly edges: readonly number[];
-  /** The same for the ratio of observed to predicted time. */
+  /** The edges of the ranges of observed divided by predicted time. */
   readonly ratioEdges: readonly number[];
   readonly counts: readonly { readonly range: number; readonly ratio: number; readonly times: number }[];
 }
@@ -62,7 +62,7 @@ export interface AccuracySeries {
   /** A pod type, empty for `aggregate`, or a server. */
   readonly part: string;
   readonly target: TargetName;
-  /** Oldest first. A step in which several versions predicted has one point for each, a step without reports none. */
+  /** Oldest first. A step in which several versions predicted has one point for each; a step without reports has no point. */
   readonly points: readonly AccuracyPoint[];
 }
 

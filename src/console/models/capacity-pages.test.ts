@@ -8,7 +8,7 @@ import { findPageFlaws } from '../../../test/support/pages/page-flaws.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 
-/** What people brought. */
+/** Names that the pages do not translate. */
 const CONTENT = ['ada', 'm'];
 const PATH = '/models/capacity?name=m';
 const QUESTION = `${PATH}&ttft_ms=9000&tpot_ms=60&quantile=0.9&prompt_tokens=&output_tokens=150&servers=&pod_type=`;

@@ -16,7 +16,7 @@ const FIELDS = ['ttft_ms', 'tpot_ms', 'quantile', 'prompt_tokens', 'output_token
 const TARGETS = ['ttft', 'tpot'] as const;
 const DEFAULTS: Readonly<Record<string, string>> = { quantile: '0.9' };
 const LISTED_SERVERS = 20;
-/** How far above its limit a latency is drawn. */
+/** The top of a chart, as a multiple of the limit. */
 const DRAWN_LIMITS = 1.6;
 
 interface CapacityResult {
@@ -45,7 +45,7 @@ export function addCapacityRoutes(
   });
 }
 
-/** Answers a form. Without any field there is only the form, and without a served version there is no answer. */
+/** Computes the answer to the form; without any field or a served version there is no answer. */
 async function answerForm(
   texts: ConsoleTexts,
   findCapacity: ModelAdmin['findCapacity'],
@@ -59,7 +59,7 @@ async function answerForm(
     return { answer: await findCapacity(model.name, given) };
   } catch (error) {
     const mistake = readMistake(texts, error);
-    // A refusal may name several fields, and is shown at one of them too.
+    // A refusal may name several fields; it is also shown beside one of them.
     return { mistake: { ...mistake, message: nameByLabel(mistake.message, texts.whatIf.capacity.fields) } };
   }
 }
@@ -113,7 +113,7 @@ ${capacity === undefined ? '' : renderTargetCharts(texts, view, capacity)}</sect
 ${renderServers(texts, view)}`;
 }
 
-/** One sentence with the range, and one with the reason. */
+/** Writes one sentence with the rate and one with the reason. */
 function describeCapacity(texts: ConsoleTexts, { limits }: CapacityView, capacity: FoundCapacity): string {
   const t = texts.whatIf.capacity;
   const { number } = texts.format;
@@ -205,7 +205,7 @@ function renderServers(texts: ConsoleTexts, { capacity, servers }: CapacityView)
 ${renderTable(texts, { label: t.headroom, columns, rows, textColumns: 1 })}</section>`;
 }
 
-/** Formats how much room is left. Below 0 the limits do not hold. */
+/** Formats the headroom. Below 0 the server exceeds the limits. */
 function formatRoom(texts: ConsoleTexts, room: number): string {
   return room < 0 ? `−${texts.format.number(-room)}` : texts.format.number(room);
 }

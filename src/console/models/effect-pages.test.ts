@@ -7,7 +7,7 @@ import { findPageFlaws } from '../../../test/support/pages/page-flaws.ts';
 import { reportTestRows, saveTestVersion } from '../../../test/support/prediction/model-versions.ts';
 import { promoteModel } from '../../prediction/registry/model-store.ts';
 
-/** What people brought. */
+/** Names that the pages do not translate. */
 const CONTENT = ['ada', 'm'];
 const PATH = '/models/effects?name=m';
 

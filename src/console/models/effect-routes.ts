@@ -65,7 +65,7 @@ function renderShare(share: number): Html {
   return html`<svg class="ratio" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="12"/><rect class="up" y="2" width="${round(100 * share)}" height="8"/></svg>`;
 }
 
-/** Shows the price of an input from the lowest to the highest value of most samples. */
+/** Renders the price of an input over the range of values that most samples have. */
 function renderPrice(texts: ConsoleTexts, target: string, { field, points }: PriceView): Html {
   const { number } = texts.format;
   const [first, last] = [points[0]!, points.at(-1)!];

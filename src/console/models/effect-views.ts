@@ -13,12 +13,12 @@ export interface TargetEffectsView {
   readonly target: string;
   /** The error in percent. */
   readonly mape: number;
-  /** Permutation importance: by how many percentage points the error grows without the input. The largest first. */
+  /** Permutation importance: how many percentage points the error grows when the input is shuffled. The largest first. */
   readonly importance: readonly { readonly field: string; readonly mapeAdded: number }[];
   readonly prices: readonly PriceView[];
 }
 
-/** The points are in rising order of the value. */
+/** The points are in rising order of the input's value. */
 export interface PriceView {
   readonly field: string;
   readonly points: readonly { readonly value: number; readonly ms: number }[];

@@ -9,7 +9,7 @@ import { type RangeErrors, shareBetween, summarizeErrors } from './error-ranges.
 
 const WIDTH = 600;
 const HEIGHT = 300;
-/** Ranges without an upper limit are drawn at this width. */
+/** The width at which ranges without an upper limit are drawn. */
 const OPEN_FACTOR = 2;
 const FAINTEST = 0.12;
 
@@ -34,7 +34,7 @@ ${foot}</div>
 <ul class="legend"><li>${renderKey('cell')}${t.cells}</li><li>${renderKey('baseline')}${t.equal}</li></ul></figure>`;
 }
 
-/** Formats a time, from a second on in seconds, as round as the value. */
+/** Formats a time: in seconds from one second on, else in milliseconds. */
 function formatTime({ format }: ConsoleTexts, ms: number): string {
   return ms < 1000 ? `${format.number(ms)} ms` : `${format.number(ms / 1000)} s`;
 }
@@ -50,7 +50,7 @@ function renderKey(kind: string): Html {
   return html`<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg>`;
 }
 
-/** The same for both axes, so that equal times are on the diagonal. */
+/** Both axes have this scale, so that equal times are on the diagonal. */
 function findSpan({ counts, edges }: ErrorsByLoad): Span {
   const ranges = counts.map(({ range }) => range);
   const [low] = boundsOf(edges, Math.min(...ranges));

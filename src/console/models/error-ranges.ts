@@ -4,7 +4,7 @@ import type { ErrorsByLoad } from './accuracy-views.ts';
 export interface RangeErrors {
   readonly range: number;
   readonly rows: number;
-  /** Observed over predicted time. */
+  /** Observed time divided by predicted time. */
   readonly p10: number;
   readonly median: number;
   readonly p90: number;
@@ -24,7 +24,7 @@ export function summarizeErrors({ counts, ratioEdges }: Pick<ErrorsByLoad, 'coun
   return { rows: times.reduce((sum, count) => sum + count), p10: find(0.1), median: find(0.5), p90: find(0.9) };
 }
 
-/** Between two edges the logarithm is interpolated; beyond the last ones it is the edge. */
+/** Interpolates the logarithm between two edges; outside of the edges it returns the outermost one. */
 function findQuantile(times: readonly number[], edges: readonly number[], level: number): number {
   const wanted = level * times.reduce((sum, count) => sum + count);
   let below = 0;
@@ -39,7 +39,7 @@ function findQuantile(times: readonly number[], edges: readonly number[], level:
   return 1;
 }
 
-/** Percent of the reports whose ratio is in ranges that lie between the two. */
+/** Returns the percentage of reports whose ratio is in ranges between the two. */
 export function shareBetween({ counts, ratioEdges }: ErrorsByLoad, low: number, high: number): number {
   const isWithin = (ratio: number) =>
     (ratioEdges[ratio - 1] ?? 0) >= low * 0.9999 && (ratioEdges[ratio] ?? Number.POSITIVE_INFINITY) <= high * 1.0001;

@@ -57,7 +57,7 @@ export function addErrorRoutes(page: SignedInPages['page'], { admin, world }: Ac
   });
 }
 
-/** A window or a target that does not exist becomes the usual one. */
+/** Uses the default for an unknown window or target. */
 function readChoice({ name = '', window, target, ...of }: Readonly<Record<string, string>>): ErrorChoice {
   return {
     name,
@@ -76,7 +76,7 @@ function findPart({ podType, server }: ErrorChoice): ErrorPart | undefined {
 
 interface ErrorPage {
   readonly choice: ErrorChoice;
-  /** These parts can be chosen. */
+  /** The pod types and servers that can be chosen. */
   readonly parts: readonly ErrorPart[];
   readonly errors: ErrorsByAxis;
 }

@@ -72,7 +72,7 @@ function describeScores(texts: ConsoleTexts, scores: Scores | undefined): string
 
 const LEVEL_WIDTH = 60;
 
-/** A bar from the middle, to the right for a server slower than the pool, to the left for a faster one. Twice as slow fills its half. */
+/** Draws a bar from the middle: to the right for a server slower than the pool, to the left for a faster one. A factor of 2 fills half. */
 function renderFactor(factor: number | undefined): Html | string {
   if (factor === undefined) return '–';
   const middle = LEVEL_WIDTH / 2;
@@ -108,7 +108,7 @@ export function nameInput(texts: ConsoleTexts, input: string): string {
   return names[input] ?? input;
 }
 
-/** A term of the physics, or a feature of the trees, which may be an input. */
+/** The name of a term of the physics, or of a feature of the trees, which may be an input. */
 export function namePart(texts: ConsoleTexts, part: string): string {
   const names: Readonly<Record<string, string>> = texts.models.inputs;
   return names[part] ?? texts.whatIf.partName(part);

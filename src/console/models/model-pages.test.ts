@@ -13,7 +13,7 @@ interface Stage {
   readonly client: FormClient;
 }
 
-/** With an administrator who has signed in. */
+/** Starts a console, and signs an administrator in. */
 async function start(t: TestContext, environment: Readonly<Record<string, string>> = {}): Promise<Stage> {
   const service = await startConsoleService({ PREDICTION_LEARNING: 'false', ...environment });
   t.after(() => service[Symbol.asyncDispose]());
@@ -30,7 +30,7 @@ async function readText(client: FormClient, path: string): Promise<string> {
   return body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
 }
 
-/** Until the page says it: the serving process follows a promotion a moment later. */
+/** Waits until the page shows the text: the serving process switches shortly after a promotion. */
 async function waitFor(client: FormClient, path: string, pattern: RegExp): Promise<string> {
   return await waitUntil(async () => {
     const text = await readText(client, path);
@@ -38,7 +38,7 @@ async function waitFor(client: FormClient, path: string, pattern: RegExp): Promi
   });
 }
 
-/** A column for each target: like versions have like errors. */
+/** One column for each target: equal versions have equal errors. */
 const COMPARED =
   /Measure TTFT TPOT Verdict no clear difference no clear difference Rows 120 120 @\d MAPE % (\S+) (\S+) @\d MAPE % \1 \2 .* 0 to 0 0 to 0 /;
 
@@ -144,7 +144,7 @@ test('pages about models are there for administrators only, their forms neither'
 
 const VLLM = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.5\n';
 
-/** An inference server, and where its metrics are read. */
+/** Starts an inference server, and returns the address of its metrics. */
 async function serveMetrics(t: TestContext, text: string): Promise<{ readonly url: string; stop(): void }> {
   const server = createServer((_request, response) => response.end(text)).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -90,7 +90,7 @@ ${version.isPromoted ? '' : html`<a class="button plain quiet" href="${promote}"
 <details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(texts, version)}</details></li>`;
 }
 
-/** Rows of a file are learned from and are no samples: both counts. */
+/** Shows two counts, since rows of a file are used for training but are not samples. */
 function describeRows(texts: ConsoleTexts, { trainedRows, samples }: ModelEntry): string {
   const t = texts.models;
   return [...(trainedRows === undefined ? [] : [t.trainedWith(trainedRows)]), t.samples(samples)].join(' · ');
@@ -115,7 +115,7 @@ function renderLineage(texts: ConsoleTexts, version: VersionView): Html {
 ${learned.length === 0 ? '' : renderLearned(texts, version)}</div>`;
 }
 
-/** Stored as the mean distance of logarithms. */
+/** Whether a value is stored as a mean absolute difference of logarithms, and shown as a factor. */
 function isLogError(name: string): boolean {
   return name === 'championError' || name === 'challengerError';
 }
@@ -124,7 +124,7 @@ function formatFactor(logError: unknown): string {
   return typeof logError === 'number' ? `× ${Math.exp(logError).toFixed(2)}` : String(logError);
 }
 
-/** A loss has a kind and perhaps a number: `absolute`, `huber 0.1`. */
+/** Writes an object as words. A loss has a kind and may have a parameter: `absolute`, `huber 0.1`. */
 function flatten(texts: ConsoleTexts, parameters: VersionView['parameters']): Readonly<Record<string, unknown>> {
   const { losses } = texts.models;
   const flat = Object.entries(parameters).map(([name, value]): [string, unknown] => [
@@ -138,7 +138,7 @@ function flatten(texts: ConsoleTexts, parameters: VersionView['parameters']): Re
   return Object.fromEntries(flat);
 }
 
-/** `challengerError` → `challenger error`: shows the stored keys of a model's origin as words. */
+/** Shows a stored key of a model's origin as words: `challengerError` → `challenger error`. */
 function nameSource(texts: ConsoleTexts, name: string): string {
   return texts.models.sources[name] ?? name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
 }

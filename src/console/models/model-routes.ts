@@ -1,6 +1,6 @@
 /**
- * Serves the pages of models, where administrators promote versions and roll back. For administrators only, since the served
- * version concerns all callers. Names of models may be any text, so they are in the query, not in the path.
+ * Serves the pages of models, where administrators promote versions and roll back. Only administrators may see them, since the served
+ * version affects all callers. Names of models may be any text, so they are in the query, not in the path.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
@@ -93,7 +93,7 @@ function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admi
   });
 }
 
-/** Undefined when nothing else is served, or a version cannot be read by this program. */
+/** Undefined when no other version is served, or this program cannot read a version. */
 async function compareWithServed(
   admin: ModelAdmin,
   { name, servedVersion }: ModelView,
@@ -126,7 +126,7 @@ function addRollback({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin
   });
 }
 
-/** The version may be gone by the time the form is confirmed. */
+/** The version may have been deleted before the form is confirmed. */
 async function changeServed(
   submission: Submission,
   admin: ModelAdmin,

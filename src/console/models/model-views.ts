@@ -1,6 +1,6 @@
 /** Declares what the pages of models read and may change. */
 
-/** The pages about models need these values. Names end in percent or milliseconds; all other numbers are plain counts. */
+/** The values that the pages about models need. Names of percentages and milliseconds have their unit; all other numbers are counts. */
 import type { AccuracyCharts, Scores } from './accuracy-views.ts';
 import type { CapacityView } from './capacity-views.ts';
 import type { EffectsView } from './effect-views.ts';
@@ -13,16 +13,16 @@ export interface ModelAdmin {
   readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
   /** Throws `not_found` for an unknown name. */
   readonly readModel: (name: string) => Promise<ModelView>;
-  /** Both versions on the same newest samples. */
+  /** Compares both versions on the same newest samples. */
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
   readonly charts: AccuracyCharts;
   readonly whatIf: WhatIf;
-  /** Texts by the names of fields. Throws `invalid` with the field that cannot be used, `too_many` while another is found. */
+  /** Takes the texts of the form by field. Throws `invalid` with the field that is wrong, `too_many` while another search runs. */
   readonly findCapacity: (name: string, texts: Readonly<Record<string, string>>) => Promise<CapacityView>;
-  /** Undefined without a served version, or with too few samples. */
+  /** Returns undefined without a served version, or with too few samples. */
   readonly readEffects: (name: string) => Promise<EffectsView | undefined>;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
-  /** Throws `conflict` if a rollback leads to another version by now. */
+  /** Throws `conflict` if a rollback would meanwhile lead to another version. */
   readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface Administrator {
 
 export interface ScrapedServerView {
   readonly name: string;
-  /** Undefined before the first scrape that succeeded. */
+  /** Undefined until a scrape has succeeded. */
   readonly kind: string | undefined;
   readonly ageMs: number | undefined;
   readonly state: 'fresh' | 'stale' | 'refused';
@@ -48,9 +48,9 @@ export interface ModelEntry {
   readonly servedVersion: number | undefined;
   /** The version that this process serves. */
   readonly servedId: string | undefined;
-  /** The served version learned these values. */
+  /** The values that the served version learned. */
   readonly learned: readonly LearnedView[];
-  /** The rows that the served version was trained with. */
+  /** The number of rows that the served version was trained with. */
   readonly trainedRows: number | undefined;
   /** The number of samples that gateways have reported. */
   readonly samples: number;
@@ -61,7 +61,7 @@ export interface ModelView extends ModelEntry {
   /** The newest first. */
   readonly versions: readonly VersionView[];
   readonly promotions: readonly PromotionView[];
-  /** Where a rollback leads. */
+  /** The version that a rollback would serve. */
   readonly previous: number | undefined;
   readonly podTypes: readonly PodTypeView[];
   readonly servers: readonly ServerView[];
@@ -89,7 +89,7 @@ export interface LearnedView {
   readonly trees: number;
   readonly treeShare: number;
   readonly validation?: { readonly rows: number; readonly mape: number; readonly mdape: number } | undefined;
-  /** Milliseconds a unit of each term. */
+  /** Milliseconds per unit of each term. */
   readonly physics: Readonly<Record<string, number>>;
 }
 
@@ -143,7 +143,7 @@ export interface ServerView {
   readonly scores: { readonly ttft?: Scores; readonly tpot?: Scores };
 }
 
-/** A histogram of the samples by one measure: counts below the first edge, from it to the second, and so on. */
+/** A histogram of the samples by one measure: the first count is below the first edge, the next from it to the second, and so on. */
 export interface LoadView {
   readonly field: string;
   readonly edges: readonly number[];
@@ -170,7 +170,7 @@ export interface ModelHealthView {
     readonly count: number;
     readonly lastAtMs: number;
   }[];
-  /** Servers slower or faster than the served version expects, the largest difference first; 1.3 is 30 % slower. */
+  /** Servers that are slower or faster than the served version expects, the largest difference first; 1.3 is 30 % slower. */
   readonly shifts: readonly { readonly server: string; readonly target: string; readonly factor: number }[];
 }
 
@@ -179,7 +179,7 @@ export interface TargetHealthView {
   /** The error on rows held out of its training; null if it was not trained here. */
   readonly heldOutMape: number | null;
   readonly nominalCoverage: number;
-  /** Reported times of the last day. */
+  /** The number of reported times of the last day. */
   readonly rows: number;
   readonly liveMape: number | null;
   readonly liveCoverage: number | null;

@@ -18,7 +18,7 @@ export function renderScrapedServers(texts: ConsoleTexts, servers: readonly Scra
     kind ?? '–',
     html`<span class="${TAG_BY_STATE[state]}">${t.states[state]}</span>`,
     ageMs === undefined ? t.never : `${texts.format.number(ageMs / 1000)} s`,
-    // The last column, since it is long and the others must be visible without scrolling.
+    // The last column, since it is long, and the others must be visible without scrolling.
     reason ?? '–',
   ]);
   const columns = [t.server, t.kind, t.state, t.age, t.lastFailure];

@@ -38,7 +38,7 @@ export function addWhatIfRoutes(page: SignedInPages['page'], { readModel, whatIf
   });
 }
 
-/** Predicts. Without any field, only the form is shown. */
+/** Predicts for the fields of the form. Without any field, only the form is shown. */
 function predict(
   texts: ConsoleTexts,
   whatIf: WhatIf,
@@ -85,7 +85,7 @@ function describeField(texts: ConsoleTexts, { name, meaning: english, kind }: Wh
   return t.hint(`${meaning[0]?.toUpperCase()}${meaning.slice(1)}`, range);
 }
 
-/** The service takes a share above 1 as it is. A person who entered one most likely meant percent. */
+/** The service uses a share above 1 unchanged. A person who entered one most likely meant percent. */
 function warnOfPercents(texts: ConsoleTexts, { fields, values }: WhatIfPage): Html | '' {
   const large = fields.filter(({ name, kind }) => kind === 'double' && Number(values[name]) > 1);
   if (large.length === 0) return '';

@@ -4,7 +4,7 @@
 
 export interface WhatIf {
   readonly fields: readonly WhatIfField[];
-  /** Texts by the names of fields. Throws `invalid` with the field that cannot be used. */
+  /** Takes the texts of the form by field. Throws `invalid` with the field that is wrong. */
   readonly predict: (name: string, texts: Readonly<Record<string, string>>) => WhatIfAnswer;
 }
 
@@ -26,11 +26,11 @@ export interface WhatIfTarget {
   readonly answerMs: number;
   readonly statistics: readonly { readonly name: string; readonly ms: number }[];
   readonly explanation: {
-    /** Terms in milliseconds, which are added up. */
+    /** Terms in milliseconds; their sum is the base of the prediction. */
     readonly physics: Readonly<Record<string, number>>;
     /** Factors by which the sum is multiplied. */
     readonly treeFactors: Readonly<Record<string, number>>;
-    /** Milliseconds that are added to the product. */
+    /** Milliseconds that are added after the factors. */
     readonly treeMilliseconds?: Readonly<Record<string, number>>;
     readonly serverFactor: number;
   };

@@ -32,7 +32,7 @@ ${renderPart('models', health === undefined || health.models.length === 0 ? '' :
 ${renderPart('steps', renderSteps(texts, webhooks, health))}`;
 }
 
-/** The part is there without a content too, so that the content can come later. */
+/** Renders an empty part too, so that the live page can fill it later. */
 function renderPart(name: string, content: Html | ''): Html {
   return html`<div data-part="${name}">${content}</div>`;
 }
@@ -47,7 +47,7 @@ interface Tile {
   readonly label: string;
   readonly value: string;
   readonly note: string;
-  /** Undefined where no page lists them. */
+  /** The page that lists what the tile counts; undefined if no page does. */
   readonly path: string | undefined;
   readonly shade: 'bad' | 'warn' | '';
 }
@@ -66,7 +66,7 @@ function renderTiles(texts: ConsoleTexts, webhooks: WebhookOverview): Html {
 function listHookTiles(texts: ConsoleTexts, { ofAll, totals, backlog, nowMs }: WebhookOverview): Tile[] {
   const t = texts.overview;
   const { failing, disabled, switchedOff, hooks, paused } = totals;
-  // An administrator sees the webhooks of all: the page lists those of their own.
+  // The counts of an administrator cover all webhooks, while the page lists only their own.
   const list = ofAll ? undefined : '/webhooks';
   return [
     {
@@ -93,7 +93,7 @@ function listHookTiles(texts: ConsoleTexts, { ofAll, totals, backlog, nowMs }: W
   ];
 }
 
-/** What waits is held when none of it is the oldest: the webhooks that have it are off. */
+/** Describes the backlog. Without an oldest delivery, all waiting deliveries are held by webhooks that are off. */
 function describeBacklog(texts: ConsoleTexts, { count, oldest }: WebhookOverview['backlog'], nowMs: number): string {
   const t = texts.overview;
   if (oldest !== undefined) return t.oldest(texts.format.duration(nowMs - oldest.createdAtMs));
@@ -155,7 +155,7 @@ function renderCharts(texts: ConsoleTexts, { hour, minutes }: WebhookOverview): 
   return html`<div class="charts">${counts}${times}</div>`;
 }
 
-/** The first steps of a person who has nothing here yet. */
+/** Renders the first steps of a person who has created nothing yet. */
 function renderSteps(
   texts: ConsoleTexts,
   webhooks: WebhookOverview | undefined,

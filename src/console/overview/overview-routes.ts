@@ -1,4 +1,4 @@
-/** Serves the overview, the first page: everyone sees their own, administrators see all. */
+/** Serves the overview, the first page: people see their own webhooks, and administrators see all and the models. */
 import { readLocale } from '../../pages/locale.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { callerOf, type SignedInPages, showView } from '../frame/console.ts';

@@ -18,14 +18,14 @@ interface Trouble {
   readonly tag: string;
   readonly shade: 'bad' | 'warn';
   readonly details: readonly string[];
-  /** Says what to do about it. */
+  /** The advice on what to do about it. */
   readonly advice: string;
 }
 
 export interface Troubles {
   readonly list: readonly Trouble[];
   readonly moreHooks: number;
-  /** They are of the whole service, and no page lists them. */
+  /** Whether the counts cover the whole service, for which no page lists the webhooks. */
   readonly ofAll: boolean;
 }
 

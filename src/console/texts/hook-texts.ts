@@ -92,7 +92,7 @@ export const hookTexts = {
   testRefused: 'The receiver did not accept the test.',
   testOnce: 'A test is sent once and not tried again.',
   testUnderWay: 'The test was sent; its result is not known yet.',
-  sendWaiting: 'Send what waits now',
+  sendWaiting: 'Send waiting deliveries now',
   waitingSent: 'What waited is being sent, without waiting for its next attempt.',
   enable: 'Enable again',
   enabled: 'The webhook is enabled. Held deliveries are being sent.',

@@ -20,7 +20,7 @@ export const modelTexts = {
   accuracyLead:
     'Predictions of the last 24 hours beside the reported latencies, of all processes, and of every version that was served, the prior too. The overview has the served version alone. Bias above 0: predictions are too long. Coverage: the share at or below the p90; its target is 90.',
   noAccuracy:
-    'No gateway reported a latency in the last 24 hours. Rows of “trivet observe” are learned from, and are not compared.',
+    'No gateway reported a latency in the last 24 hours. Rows of “trivet observe” are used for training only, and are not compared.',
   overTime: 'Error and coverage over time',
   podType: 'Pod type',
   allPodTypes: 'all',
@@ -91,8 +91,8 @@ export const modelTexts = {
     observed: 'Observed rows',
     lastSampleId: 'Newest observation',
     judgedRows: 'Rows that both versions were compared on',
-    championError: 'Mean factor between times and the version before',
-    challengerError: 'Mean factor between times and this version',
+    championError: 'Mean factor between observed times and the previous version',
+    challengerError: 'Mean factor between observed times and this version',
     imported: 'Imported',
     statistic: 'Statistic of the answers',
     trees: 'Maximum trees',

@@ -36,8 +36,8 @@ export const overviewTexts = {
   noAnswer: (reason: string) => `no answer: ${reason}`,
   drift: 'drift',
   driftOf: (target: string, cause: 'error' | 'coverage', count: number, age: string) =>
-    `${cause === 'error' ? `The error of ${target} has moved` : `The p90 of ${target} does not hold`}: ${plural(count, 'alarm', 'alarms')} in a day, the last ${age} ago`,
-  shifted: 'off its level',
+    `${cause === 'error' ? `The error of ${target} has changed` : `The p90 of ${target} does not hold`}: ${plural(count, 'alarm', 'alarms')} in a day, the last ${age} ago`,
+  shifted: 'slower or faster than learned',
   shiftOf: (server: string, target: string, factor: string) =>
     `Server ${server}: ${target} is ${factor} times as long as the served version learned`,
   shiftNoServer: '(no address)',
@@ -45,14 +45,14 @@ export const overviewTexts = {
   worseOf: (target: string, live: string, heldOut: string) =>
     `${target}: live error ${live} %, ${heldOut} % on rows held out of its training`,
   advice: {
-    failing: 'It is tried again by itself. When the receiver works, a test sends what waits.',
-    disabled: 'Nothing is sent meanwhile. Mend the receiver, then enable the webhook: what was held is sent.',
+    failing: 'Deliveries are retried automatically. When the receiver works, a test sends those that wait.',
+    disabled: 'Nothing is sent meanwhile. Repair the receiver, then enable the webhook: held deliveries are sent.',
     worse:
-      'Look which server or load is wrong. If an earlier version was better, go back to it on the page of the model.',
+      'Find out which server or load is predicted badly. If an earlier version was better, go back to it on the page of the model.',
     drift:
       'A new version is learned from the newest reports. If the alarms go on after that, look for what changes at the servers.',
     shifted:
-      'Predictions follow already, and the next version learns it. Look at the server: throttling, other software, another load beside it.',
+      'Predictions already follow the change, and the next version learns it. Check the server: throttling, other software, or another load on it.',
   },
   charts: 'Deliveries of the last hour',
   perMinute: 'Attempts a minute',

@@ -1,7 +1,7 @@
 /** Lists the English texts of the what-if and capacity pages. */
 import { plural } from '../../language/plural.ts';
 
-/** Features of the trees that are no inputs. */
+/** Features of the trees that are not inputs. */
 const PARTS: Readonly<Record<string, string>> = {
   effective_tokens: 'Uncached prompt tokens',
   tokens_ahead: 'Uncached prompt tokens and tokens in flight',
@@ -23,7 +23,7 @@ export const whatIfTexts = {
   title: 'What if',
   link: 'What if: predict for a request and a load',
   lead: 'The times that are predicted for a request on a server with this load, by the model that this process serves now. Nothing is recorded. An empty number is 0.',
-  /** Says what a field means, as the schema of the inputs does. */
+  /** The meaning of a field, as the schema of the inputs describes it. */
   meaning: (_name: string, english: string) => english,
   /** Terms of the physics and features of the trees, as the model names them. */
   partName: (name: string) => PARTS[name] ?? name,
@@ -54,7 +54,7 @@ export const whatIfTexts = {
     title: 'What matters',
     link: 'What matters: inputs, and the price of each load',
     lead: 'What each input does to the predictions of the served version, measured on the newest samples in the store. It is measured again after an hour.',
-    none: 'Nothing can be shown yet: it takes a version that is served, and at least 50 samples.',
+    none: 'Nothing can be shown yet: a served version and at least 50 samples are needed.',
     measured: (version: string, rows: number) => `${version}, ${plural(rows, 'sample', 'samples')}`,
     matters: (target: string) => `${target}: which inputs matter`,
     mattersLead: (mape: string) =>
@@ -65,14 +65,14 @@ export const whatIfTexts = {
     points: (points: string) => `${points} pp`,
     prices: (target: string) => `${target}: the price of a load`,
     pricesLead:
-      'The median prediction if all samples had this value, everything else as it was, over the values of 96 of 100 samples. Loads that rise together in the field are moved apart here.',
+      'The median prediction if all samples had this value, everything else as it was, over the values of 96 of 100 samples. In practice loads rise together; here only one changes.',
     price: (ms: string, value: string, last: { readonly ms: string; readonly value: string }) =>
       `${ms} ms at ${value}, ${last.ms} ms at ${last.value}`,
   },
   capacity: {
     title: 'Capacity',
     link: 'Capacity: how many requests the servers can take',
-    lead: 'The highest rate of requests at which the servers keep limits of latency, and how much more each can take now. It is worked out from the newest 20,000 samples, for requests that arrive at random and go to the server with the fewest under way.',
+    lead: 'The highest rate of requests at which the servers stay within latency limits, and how much more each can take now. It is computed from the newest 20,000 samples, for requests that arrive at random and go to the server with the fewest under way.',
     none: 'Nothing can be shown yet: no version of this model is served.',
     fields: {
       ttft_ms: 'Limit of TTFT, ms',

@@ -1,6 +1,6 @@
 /**
- * Renders small charts of deliveries: attempts of a day, and how long responses took. What they show is said in words beside
- * them or in their label.
+ * Renders small charts of deliveries: attempts of a day, and how long responses took. A text beside each chart, or its label,
+ * describes it in words.
  */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
@@ -11,7 +11,7 @@ import type { HourView, Timings } from './hook-views.ts';
 const BAR_WIDTH = 10;
 const HALF = 30;
 
-/** Hours side by side: what succeeded rises from the line, what failed hangs below it, what waits stands hollow on top. */
+/** Renders a column for each hour: successes above the line, failures below it, and waiting deliveries as an outline on top. */
 export function renderDay(texts: ConsoleTexts, hours: readonly HourView[]): Html {
   const { succeeded, failed, waiting } = sumHours(hours);
   const highest = Math.max(1, ...hours.map((hour) => Math.max(hour.succeeded + hour.waiting, hour.failed)));
@@ -40,7 +40,7 @@ interface Phase {
   readonly ms: number;
 }
 
-/** The time line of an attempt: a bar from its start to its end, and the same as numbers. */
+/** Renders the timeline of an attempt as a bar and as numbers. */
 export function renderTimings(texts: ConsoleTexts, timings: Timings): Html {
   const phases = listPhases(timings);
   const width = 600;

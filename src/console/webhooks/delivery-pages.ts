@@ -66,7 +66,7 @@ function renderRow(texts: ConsoleTexts, path: string, delivery: ListedDeliveryVi
 <p class="small soft"><code>${delivery.uuid}</code></p></div><span class="small soft">${renderTime(texts, delivery.created_at)}</span></li>`;
 }
 
-/** A delivery that waits for its turn has no time to show: it may be under way already. */
+/** A delivery that waits in the queue of its webhook has no time to show: it may be under way already. */
 function renderNext(texts: ConsoleTexts, { next_attempt_at, waits_for }: DeliveryView): Html | '' {
   if (next_attempt_at === null || waits_for === null) return '';
   const label = texts.deliveries.waitsFor[waits_for];
@@ -94,7 +94,7 @@ function listCrumbs(texts: ConsoleTexts, repository: RepositoryView, hookId: num
   ];
 }
 
-/** The filter as the fields of the page hold it; an empty field matches all. */
+/** The filter, as text by field; an empty field matches all. */
 export interface LogFilter {
   /** A delivery's id or number, a branch, a tag, or the number of an issue. */
   readonly q: string;
@@ -119,9 +119,9 @@ export interface LogView {
   readonly states: readonly string[];
   readonly events: readonly string[];
   readonly deliveries: readonly ListedDeliveryView[];
-  /** The list does not begin with the newest. */
+  /** Whether the list begins with an older delivery than the newest. */
   readonly isContinued: boolean;
-  /** The most deliveries on a page. */
+  /** The maximum number of deliveries on a page. */
   readonly pageSize: number;
   readonly nextBefore: number | undefined;
   readonly mistake: Mistake | undefined;
@@ -150,7 +150,7 @@ ${renderFilterFold(texts, renderFilter(texts, view, { action: log, isFiltered })
 <div data-part="log" class="stack">${list}<p class="row">${newest}${older}</p></div>`;
 }
 
-/** A search stops before the end of a long log. */
+/** Says whether nothing matches, or the search stopped before the end of a long log. */
 function chooseEmpty({ deliveries: t }: ConsoleTexts, { filter, nextBefore }: LogView): string {
   if (nextBefore !== undefined) return t.noneSearched;
   return hasFilter(filter) ? t.none : t.noneYet;
@@ -199,7 +199,7 @@ export interface DeliveryPageView {
   readonly delivery: DeliveryDetail;
   /** The filter of the log from which the page was opened. */
   readonly filter: LogFilter;
-  /** It was sent as a test just now. */
+  /** Whether the delivery was just sent as a test. */
   readonly isTest: boolean;
   readonly done: string | undefined;
   readonly mistake: Mistake | undefined;
@@ -226,7 +226,7 @@ ${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : de
 ${renderBody(texts, delivery, hook.url)}`;
 }
 
-/** Green only when the receiver accepted it. */
+/** Renders the result of a test: green only when the receiver accepted it. */
 function renderTestResult(texts: ConsoleTexts, { attempt_log }: DeliveryDetail): Html {
   const last = attempt_log.at(-1);
   if (last === undefined) return html`<div class="notice warn" role="status">${texts.hooks.testUnderWay}</div>`;

@@ -1,4 +1,4 @@
-/** The search field of the delivery log: what its text can mean, over several pages, and where a search stops. */
+/** The search field of the delivery log: the meanings of its text, its pages, and where a search stops. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FormClient } from '../../../test/support/network/form-client.ts';
@@ -50,7 +50,7 @@ test('the pages of a search with two meanings follow each other, with each deliv
   const stage = await startHookPages(t);
   const { log, add } = await openLog(stage);
   const added: number[] = [];
-  // One meaning fills a page before the other has begun.
+  // The newest matches of one meaning fill a page before the first of the other.
   for (let count = 0; count < 60; count += 1) added.push(await add(count < 30 ? '7' : '#7'));
   const seen: number[][] = [];
   for (let path: string | undefined = `${log}?q=7`; path !== undefined; ) {

@@ -2,10 +2,10 @@
 import type { DeliveryPage, OpenHook, Values } from './hook-views.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Issues have smaller numbers. */
+/** Delivery numbers have 10 to 16 digits; the numbers of issues are smaller. */
 const DELIVERY_NUMBER = /^\d{10,16}$/;
 
-/** The newest deliveries that match one of the meanings of the text, and the other parameters. */
+/** Returns the newest deliveries that match the other parameters and one of the meanings of the text. */
 export async function searchDeliveries(
   hook: Pick<OpenHook, 'listDeliveries'>,
   text: string,
@@ -24,7 +24,7 @@ function isDeliveryNumber(text: string): boolean {
   return DELIVERY_NUMBER.test(text) && Number.isSafeInteger(Number(text));
 }
 
-/** What the text can mean beside the number of a delivery. A branch or a tag may consist of digits, as those of a release or a date do. */
+/** What the text can mean, other than a delivery number. A branch or a tag may consist of digits, such as a release or a date. */
 function listMeanings(text: string): readonly Values[] {
   if (UUID.test(text)) return [{ uuid: text }];
   const asSubject = { subject: text };
@@ -38,7 +38,7 @@ function addNumbered({ deliveries, nextBefore }: DeliveryPage, numbered: Deliver
   return { deliveries: [...others, ...numbered].toSorted((a, b) => b.id - a.id), nextBefore };
 }
 
-/** Each page has all that match down to its `nextBefore`, so the merged page ends at the highest of them. */
+/** Each page has all matches down to its `nextBefore`, so the merged page is complete down to the highest `nextBefore`. */
 function mergePages(pages: readonly DeliveryPage[], size: number): DeliveryPage {
   const ends = pages.flatMap(({ nextBefore }) => nextBefore ?? []);
   const endId = ends.length === 0 ? undefined : Math.max(...ends);

@@ -17,7 +17,7 @@ import type { ConsoleTexts } from '../texts/texts.ts';
 import type { HookView, RepositoryView, Values } from './hook-views.ts';
 import { pathOfRepository } from './repository-pages.ts';
 
-/** The kinds of event, with the parameter that subscribes a webhook to each. */
+/** The kinds of event, each with the parameter that subscribes a webhook to it. */
 const FLAG_OF = {
   push: 'push_events',
   tag_push: 'tag_push_events',
@@ -43,7 +43,7 @@ export interface HookValues {
   readonly kinds: readonly EventKind[];
   /** 0: the key is sent in a header, 1: it signs the body. */
   readonly encryptionType: string;
-  /** Undefined where the form does not ask for it. */
+  /** Undefined where the form has no such field. */
   readonly key: string | undefined;
   readonly profile: string;
 }
@@ -67,7 +67,7 @@ export function readHookValues(form: URLSearchParams): HookValues {
   };
 }
 
-/** A value that is absent is no parameter. */
+/** Leaves absent values out of the parameters. */
 export function toParameters({ url, kinds, encryptionType, key, profile }: Partial<HookValues>): Values {
   const events = kinds && Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], kinds.includes(kind)]));
   const given = { url, encryption_type: encryptionType, password: key, profile, ...events };
@@ -76,7 +76,7 @@ export function toParameters({ url, kinds, encryptionType, key, profile }: Parti
 
 export interface HookFormView {
   readonly repository: RepositoryView;
-  /** The id of the hook that is changed. */
+  /** The id of the hook that the form changes. */
   readonly hookId?: number | undefined;
   /** The values of that hook as they are stored. */
   readonly stored?: HookValues | undefined;

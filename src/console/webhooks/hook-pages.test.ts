@@ -150,7 +150,7 @@ test('a form is refused with the labels of its fields, and keeps what was typed'
 
 test('a repository whose description is as long as the rules allow, in Chinese, is created', async (t) => {
   const { client } = await startHookPages(t);
-  // A browser sends each character as nine bytes.
+  // A browser encodes each of these characters in nine bytes.
   const description = '说'.repeat(2000);
   const sent = await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'other', description });
   assert.equal(sent.location, '/webhooks/ada/other?done=created');

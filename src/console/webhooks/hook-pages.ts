@@ -139,7 +139,7 @@ function labelsOf({ hooks: t, format }: ConsoleTexts, { testEvents }: HookPageVi
   return testEvents.length === 1 ? labels : { ...labels, event: t.testEvent };
 }
 
-/** The choice of an event is there only if the webhook is subscribed to several. */
+/** Shows the choice of an event only if there are several to choose from. */
 function renderTest(texts: ConsoleTexts, { hook, testEvents, mistake, csrfToken }: HookPageView, path: string): Html {
   const t = texts.hooks;
   const options = testEvents.map((event) => {
@@ -198,7 +198,7 @@ function renderResult(texts: ConsoleTexts, result: string | null, code: number):
 
 const EXCERPT_LENGTH = 600;
 
-/** The whole answer is in the delivery log. */
+/** Shows the start of the last answer; the delivery log has all of it. */
 function excerpt(text: string): string {
   return text.length <= EXCERPT_LENGTH ? text : `${text.slice(0, EXCERPT_LENGTH)} …`;
 }

@@ -23,7 +23,7 @@ const REPOSITORY = `${WEBHOOKS}/:owner/:repo`;
 export const HOOK = `${REPOSITORY}/:id{[0-9]{1,15}}`;
 const RECENT = 5;
 
-/** A hook, and the repository it was reached by. */
+/** A hook, and the repository through which it was found. */
 export interface Reached {
   readonly repository: RepositoryAdmin['repository'];
   readonly hook: OpenHook;
@@ -174,7 +174,7 @@ function addChange({ page, longForm }: SignedInPages, admin: HookAdmin): void {
 
 type Action = (reached: Reached & { readonly path: string }, submission: Submission) => Promise<string>;
 
-/** Buttons on the page of a hook: each does its work and resolves with the page to redirect to. */
+/** The buttons on the page of a hook: each does its work and resolves with the page to redirect to. */
 const ACTIONS: Readonly<Record<string, Action>> = {
   test: async ({ hook, path }, { form }) => {
     const deliveryId = await hook.test({ event: readField(form, 'event') });
@@ -216,7 +216,7 @@ function addActions({ form }: SignedInPages, admin: HookAdmin): void {
   });
 }
 
-/** Redirects, or shows on the page of the hook what was wrong. */
+/** Redirects, or shows the error on the page of the hook. */
 async function runAction(admin: HookAdmin, submission: Submission, act: Action): Promise<Response> {
   const texts = readTexts(submission.c);
   const reached = await reachHook(admin, submission);
@@ -228,7 +228,7 @@ async function runAction(admin: HookAdmin, submission: Submission, act: Action):
   );
 }
 
-/** The page with what was wrong; undefined once the hook is deleted. */
+/** Returns the page of the hook with the error; undefined if the hook has been deleted. */
 async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Response | undefined> {
   const texts = readTexts(submission.c);
   const reached = await reachHook(admin, submission);
@@ -241,7 +241,7 @@ async function deleteHook(admin: HookAdmin, submission: Submission): Promise<Res
   return undefined;
 }
 
-/** Converts the value of a field for date and time to a time that the API takes. The API refuses any other text. */
+/** Converts the value of a date and time field to a time of the API. Passes any other text on, which the API refuses. */
 export function toUtcTime({ format }: ConsoleTexts, text: string): string {
   return format.readInstant(text)?.toISOString() ?? text;
 }

@@ -1,17 +1,17 @@
 /** Declares what the pages of webhooks read and may change for the signed-in person. */
 
 /**
- * The webhook pages may read and do this for the person who is signed in. `HookAdmin` opens a repository, that opens a hook, and a
- * hook reads its deliveries. `src/webhooks/management/console-hooks.ts` implements it with the functions of the API.
+ * What the webhook pages may read and do for the signed-in person. `HookAdmin` opens a repository, the repository opens a hook, and
+ * the hook reads its deliveries. `src/webhooks/management/console-hooks.ts` implements it with the functions of the API.
  */
 
 import type { Caller } from '../frame/console.ts';
 
-/** Parameters as the API takes them; empty ones count as not given. */
+/** Parameters as the API takes them; an empty one counts as absent. */
 export type Values = Readonly<Record<string, unknown>>;
 
 export interface HookAdmin {
-  /** The overview: of all webhooks for an administrator of the service, of the caller's own for others. */
+  /** Reads the overview: of all webhooks for an administrator of the service, of their own for other people. */
   readonly readOverview: (caller: Caller) => Promise<WebhookOverview>;
   readonly profiles: readonly string[];
   readonly eventKinds: readonly string[];
@@ -31,10 +31,10 @@ export interface RepositoryAdmin {
 
 export interface OpenHook {
   readonly describe: () => Promise<HookView>;
-  /** What is absent stays as it is. */
+  /** Absent values stay unchanged. */
   readonly change: (values: Values) => Promise<void>;
   readonly switch: (active: boolean) => Promise<void>;
-  /** An empty key is replaced by a random one. */
+  /** Creates a random key in place of an empty one. */
   readonly rotateKey: (key: string) => Promise<void>;
   readonly removeKey: () => Promise<void>;
   readonly remove: () => Promise<void>;
@@ -45,9 +45,9 @@ export interface OpenHook {
   readonly listDeliveries: (values: Values) => Promise<DeliveryPage>;
   readonly readDelivery: (id: string) => Promise<DeliveryDetail>;
   readonly sendAgain: (id: string) => Promise<DeliveryView>;
-  /** Returns how many wait. */
+  /** Returns the number of deliveries that waited. */
   readonly sendWaiting: () => Promise<number>;
-  /** Returns how many will be sent. */
+  /** Returns the number of deliveries that will be sent again. */
   readonly replaySince: (values: Values) => Promise<number>;
 }
 
@@ -92,7 +92,7 @@ export interface HookView {
   readonly created_at: string;
   readonly disabled_at: string | null;
   readonly disabled_reason: string | null;
-  /** Disabled by its owner, not because of failures. */
+  /** Whether the owner disabled it, not the service because of failures. */
   readonly isSwitchedOff: boolean;
   readonly paused_since: string | null;
   readonly paused_until: string | null;
@@ -124,7 +124,7 @@ export interface DeliveryView {
   readonly id: number;
   readonly uuid: string;
   readonly event: string;
-  /** The subject of the event; null in deliveries of an older program. */
+  /** The subject of the event; null in deliveries that an older version of Trivet created. */
   readonly subject: string | null;
   readonly state: string;
   readonly attempts: number;
@@ -161,7 +161,7 @@ export interface AttemptView {
   readonly timings_ms: Timings;
 }
 
-/** Durations of the first three, then milliseconds from the start of the attempt. */
+/** Milliseconds: the first three are durations, the others count from the start of the attempt. */
 export interface Timings {
   readonly dns: number | null;
   readonly connect: number | null;
@@ -177,14 +177,14 @@ export interface RepositoryName {
 
 export interface WebhookOverview {
   readonly nowMs: number;
-  /** The overview is of the whole service, not of one person. */
+  /** Whether the overview covers the whole service, not only the person's webhooks. */
   readonly ofAll: boolean;
   readonly totals: {
     readonly repositories: number;
     readonly hooks: number;
-    /** The service disabled them because of failures. */
+    /** Webhooks that the service disabled because of failures. */
     readonly disabled: number;
-    /** Their owners switched them off. */
+    /** Webhooks that their owners switched off. */
     readonly switchedOff: number;
     readonly failing: number;
     readonly paused: number;
@@ -192,13 +192,13 @@ export interface WebhookOverview {
   readonly troubled: readonly TroubledHookView[];
   readonly backlog: {
     readonly count: number;
-    /** There may be more. */
+    /** Whether the count stopped at its limit, so that there may be more. */
     readonly isCut: boolean;
     readonly oldest:
       | { readonly hookId: number; readonly repository: RepositoryName; readonly createdAtMs: number }
       | undefined;
   };
-  /** All of it together. */
+  /** The totals of the last hour. */
   readonly hour: MinuteView;
   /** The last hour, oldest first. */
   readonly minutes: readonly MinuteView[];

@@ -1,4 +1,4 @@
-/** Explains why nothing is sent to a webhook for a while, until when, and what ends it sooner. */
+/** Explains why a webhook is paused, until when, and what ends the pause sooner. */
 import { html } from 'hono/html';
 import { renderSecond } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';

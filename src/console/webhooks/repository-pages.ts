@@ -21,7 +21,7 @@ export function pathOfRepository({ owner, path }: Pick<RepositoryView, 'owner' |
 export interface OwnersView {
   readonly owners: readonly OwnerView[];
   readonly page: number;
-  /** The page shows only this owner, page by page. */
+  /** Whether the page shows only this owner, with page numbers. */
   readonly isAlone: boolean;
 }
 

@@ -4,11 +4,11 @@ import type { Html } from '../../pages/layout.ts';
 import type { ConsoleTexts } from '../texts/texts.ts';
 import type { DeliveryDetail } from './hook-views.ts';
 
-/** A larger body is shown as it is, and left out of the command. */
+/** In characters. A larger body is shown unformatted, and the curl command reads it from a file. */
 const MAX_SHOWN = 128 * 1024;
-/** The text that the log has in place of a secret. */
+/** The delivery log stores this text in place of a secret. */
 const REDACTED = '[redacted]';
-/** Set by curl itself. */
+/** Headers that curl sets itself. */
 const OWN_HEADERS = /^(host|content-length|connection|transfer-encoding)$/i;
 
 export function renderBody(texts: ConsoleTexts, delivery: DeliveryDetail, url: string): Html {
@@ -21,7 +21,7 @@ ${pretty === undefined ? '' : html`<details><summary>${t.asSent}</summary><pre d
 <details><summary>${t.asCurl}</summary><p class="hint">${t.curlHint}</p><pre data-copy>${writeCurl(delivery, url)}</pre></details></section>`;
 }
 
-/** Undefined when it is no JSON, or would not say the same: numbers beyond 2^53 lose digits. */
+/** Returns undefined if the body is not JSON, or formatting would change it: numbers above 2^53 lose digits. */
 function formatJson(text: string): string | undefined {
   if (text.length > MAX_SHOWN) return undefined;
   try {
@@ -32,7 +32,7 @@ function formatJson(text: string): string | undefined {
   }
 }
 
-/** Safe to paste into a POSIX shell: every part from outside is in single quotes. */
+/** Writes a command that is safe to paste into a POSIX shell: all untrusted parts are in single quotes. */
 export function writeCurl({ attempt_log, request_body: body }: DeliveryDetail, url: string): string {
   const headers = Object.entries(attempt_log.at(-1)?.request_headers ?? { 'Content-Type': 'application/json' });
   const kept = headers.filter(([name, value]) => !OWN_HEADERS.test(name) && value !== REDACTED);

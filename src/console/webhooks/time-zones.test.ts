@@ -9,7 +9,7 @@ import { formatsOf } from '../../language/formats.ts';
 
 const COOKIE = 'trivet_time_zone';
 
-/** What a clock of the zone showed ten minutes ago. */
+/** Returns the local time of the zone ten minutes ago. */
 function readClock(timeZone: string): string {
   return formatsOf({ language: 'en', timeZone })
     .minute(Date.now() - 600_000)

@@ -3,26 +3,26 @@ import { createHash } from 'node:crypto';
 import { renderHidden } from '../elements.ts';
 import type { Html } from '../layout.ts';
 
-/** The hidden field that holds a digest of each value as the page showed it. The values would make the form twice as long. */
+/** The hidden field with a digest of each value that the page showed. The values themselves would make the form twice as long. */
 const SHOWN = 'shown_digests';
-/** In a page that was opened before an upgrade: holds the values themselves. */
+/** The hidden field of a page that was opened before an upgrade: it holds the values themselves. */
 const FORMER_SHOWN = 'shown';
 
 export interface FormChange<Values extends object> {
-  /** What differs from what the page showed, and has to be stored. */
+  /** The values that differ from those that the page showed and from those stored: these have to be stored. */
   readonly changed: Partial<Values>;
-  /** For the form when it is shown again: what the person changed, and the rest as it is stored now. */
+  /** The values for the form when it is shown again: what the person changed, and the rest as it is stored now. */
   readonly values: Values;
-  /** The person changed something that was changed in the store too since the page was shown. */
+  /** The person changed a value that has also changed in the store since the page was shown. */
   readonly isOutdated: boolean;
 }
 
-/** `stored`: the values as they are now, which the form shows or keeps. */
+/** Renders the hidden field. `stored`: the current values, which the form shows or keeps. */
 export function renderShown(stored: object): Html[] {
   return renderHidden({ [SHOWN]: JSON.stringify(digestAll(stored)) });
 }
 
-/** A form without either hidden field is compared with what is stored now. Where both were changed, `values` has what is stored. */
+/** Compares a form without either hidden field with the stored values. A value changed in both places is the stored one in `values`. */
 export function readChange<Values extends object>(
   form: URLSearchParams,
   { sent, stored }: { readonly sent: Values; readonly stored: Values },
@@ -68,7 +68,7 @@ function digestAll<Values extends object>(values: Values): Record<keyof Values, 
   return Object.fromEntries(digests) as Record<keyof Values, string>;
 }
 
-/** No person meets two values with the same 96 bits. */
+/** In base64url characters: 96 bits, so a collision by chance is negligible. */
 const DIGEST_LENGTH = 16;
 
 function digest(value: unknown): string {
@@ -76,7 +76,7 @@ function digest(value: unknown): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_LENGTH);
 }
 
-/** Browsers send each line break as CRLF, and drop blanks around an address. */
+/** Browsers send each line break as CRLF, and trim an address. */
 function normalize(value: unknown): unknown {
   return typeof value === 'string' ? value.trim().replaceAll(/\r\n?/g, '\n') : (value ?? null);
 }

@@ -1,4 +1,4 @@
-/** Calls of the administration API, and what is checked of all of them: refusals, scopes, and what part of the rights allows. */
+/** Calls of the administration API, with checks of all of them: refusals, scopes, and callers with a part of the rights. */
 import assert from 'node:assert/strict';
 import type { Program } from '../programs/start-program.ts';
 
@@ -30,7 +30,7 @@ export async function send(program: Program, call: string, { token, json, file }
   return { status: response.status, challenge: response.headers.get('www-authenticate'), body };
 }
 
-/** One shape of errors, with what was wrong. */
+/** Checks the common form of errors, and the reason. */
 export async function checkProblems(program: Program, token: string): Promise<void> {
   const problems: [call: string, json: unknown, status: number, detail: RegExp][] = [
     ['GET /people/unknown', undefined, 404, /no person with the login "unknown"/],
@@ -92,7 +92,7 @@ export const SCOPES = [
   'admin:applications',
 ];
 
-/** What the OpenAPI document lists was called above, and each is refused without its scope. */
+/** Checks that each operation of the OpenAPI document was called above, and is refused without its scope. */
 export async function checkScopes(program: Program, { called, make, token: admin }: ScopeCheck): Promise<void> {
   const response = await fetch(`${program.httpUrl}/openapi.json`);
   const { paths } = (await response.json()) as { paths: Record<string, Record<string, Described>> };
@@ -116,7 +116,7 @@ export async function checkScopes(program: Program, { called, make, token: admin
   assert.equal((await send(program, 'GET /people', { token: admin })).status, 200);
 }
 
-/** With part of the rights no account with all of them is made or taken over. */
+/** Checks that a caller with a part of the rights cannot create or take over an account with all of them. */
 export async function checkEscalation(program: Program, token: string): Promise<void> {
   const password = 'correct horse battery';
   const attempts: [call: string, json: unknown][] = [

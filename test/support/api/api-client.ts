@@ -1,4 +1,4 @@
-/** A client of the service whose types are generated from docs/reference/openapi.json, and which holds each answer against it. */
+/** A client of the service with types generated from docs/reference/openapi.json, which checks each answer against that document. */
 import assert from 'node:assert/strict';
 import createClient, { type Client } from 'openapi-fetch';
 import type { paths } from '../../reference/openapi-types.ts';
@@ -28,7 +28,7 @@ export function createApiClient(baseUrl: string, token: string): ApiClient {
   return { api, called };
 }
 
-/** The body of an answer, which an earlier check found to be there. */
+/** Returns the body of an answer, after a check that it has one. */
 export async function read<Data>(answer: Promise<{ readonly data?: Data }>): Promise<Data> {
   const { data } = await answer;
   assert.ok(data !== undefined);

@@ -1,4 +1,4 @@
-/** Holds answers of the service against docs/reference/openapi.json: each status, type and body must be described. */
+/** Checks answers of the service against docs/reference/openapi.json: each status, type and body must be described. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';

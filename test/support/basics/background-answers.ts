@@ -20,7 +20,7 @@ answerOrders(async ({ does, bytes }: TestOrder): Promise<TestAnswer> => {
     process.stderr.write('famous last words');
     process.exit(3);
   }
-  // The parent ends the process before.
+  // The parent ends this process earlier.
   if (does === 'work on') await sleep(600_000);
   return { pid: process.pid, niceness: getPriority(), bytes };
 });

@@ -6,13 +6,13 @@ import { after } from 'node:test';
 
 const KEYS = { ec: ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'], rsa: ['rsa:2048'] } as const;
 
-/** A certificate for localhost that signs itself; its files go when the tests of the file are over. */
+/** Creates a self-signed certificate for localhost; its files are removed after the tests of the file. */
 export function createCertificate(kind: keyof typeof KEYS = 'ec'): { certFile: string; keyFile: string } {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
   after(() => rmSync(folder, { recursive: true }));
   const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
   const key = ['-newkey', ...KEYS[kind], '-nodes', '-keyout', files.keyFile];
-  // Go reads no name from the subject.
+  // Go does not read the host name from the subject.
   const name = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
   execFileSync('openssl', ['req', '-x509', ...key, '-out', files.certFile, ...name], { stdio: 'pipe' });
   return files;

@@ -2,7 +2,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 
-/** Why a test that needs these programs is skipped; false when they are there, and where the gate runs, which has to have them. */
+/** Why a test that needs these programs is skipped; false if they are installed, and in CI, which must have them. */
 export function skipWithout(
   packages: string,
   ...programs: readonly (readonly [program: string, ...args: string[]])[]

@@ -1,6 +1,6 @@
 /**
- * Where databases of tests lie: in memory where there is room, since a run makes hundreds of thousands of small files that are soon
- * gone, and a disk takes twice the processor time for them. Nothing is run from there: such a folder may be mounted `noexec`.
+ * Chooses the folder for the databases of tests: in memory if there is room, since a run creates hundreds of thousands of short-lived
+ * small files, for which a disk takes twice the processor time. No program runs from there: the folder may be mounted `noexec`.
  */
 import { accessSync, chmodSync, constants, mkdtempSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ const MEMORY = '/dev/shm';
 /** The databases of a run fill less than half of it. */
 const MIN_BYTES = 8 * 2 ** 30;
 
-/** For the databases of one run, of whatever account; nothing where they should lie on a disk. */
+/** Creates the folder in memory for one run, usable by every account; undefined where databases should be on a disk. */
 export function makeMemoryFolder(): string | undefined {
   if (!hasRoom()) return undefined;
   const folder = mkdtempSync(join(MEMORY, 'trivet-tests-'));
@@ -29,7 +29,7 @@ function hasRoom(): boolean {
   }
 }
 
-/** A new folder; its test removes it. */
+/** Creates a folder, which the test removes. */
 export function makeDataFolder(prefix: string): string {
   return mkdtempSync(join(process.env.TRIVET_TEST_DATA ?? tmpdir(), prefix));
 }

@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
 /**
- * Linux gives the ports above these to processes that ask for any port, or open a connection. One of these stays free between the
- * look and its use, however many other tests run meanwhile.
+ * Linux assigns the ports above these to processes that bind port 0 or open a connection. So a port of this range stays free between
+ * the check and its use, however many other tests run meanwhile.
  */
 const [FIRST, END] = [20_000, 32_768];
 
-/** A port of loopback that no process listens on. */
+/** Finds a port of loopback on which no process listens. */
 export async function findFreePort(): Promise<number> {
   const [port = 0] = await findFreePorts(1);
   return port;
 }
 
-/** So many different ports that no process listens on. */
+/** Finds this many different ports on which no process listens. */
 export async function findFreePorts(count: number): Promise<number[]> {
   const found = new Map<number, Server>();
   while (found.size < count) {

@@ -1,4 +1,4 @@
-/** Measures the memory that a test process takes during some work, and keeps. */
+/** Measures the memory that a test process takes during some work, and the memory that it keeps. */
 import { writeFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -10,12 +10,12 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 /**
- * Returns by how many MiB the memory of the process grew at most meanwhile. On Linux what the process took before does not count;
- * elsewhere only what exceeds that is seen.
+ * Returns the maximum growth of the process memory during the work, in MiB. On Linux the earlier peak does not count; elsewhere only
+ * growth above the earlier peak is seen.
  */
 export async function measureGrowth(attack: () => Promise<void>): Promise<number> {
   collectGarbage();
-  // The largest memory so far becomes that of now: proc_pid_clear_refs(5).
+  // Resets the peak to the current memory: proc_pid_clear_refs(5).
   if (process.platform === 'linux') writeFileSync('/proc/self/clear_refs', '5');
   const before = process.resourceUsage().maxRSS;
   await attack();
@@ -31,7 +31,7 @@ export async function measureArrayBuffers(): Promise<number> {
   return process.memoryUsage().arrayBuffers / MEBIBYTE;
 }
 
-/** Opens what `open` opens twice, and returns the bytes of the heap that the second one keeps, with both. */
+/** Calls `open` twice; returns both results, and the bytes of the heap that the second one keeps. */
 export async function measureHeapOf<Opened>(open: () => Promise<Opened>): Promise<readonly [number, ...Opened[]]> {
   const first = await open();
   collectGarbage();

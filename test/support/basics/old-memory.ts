@@ -8,7 +8,7 @@ const collect = runInNewContext('gc') as (options?: { readonly type: 'minor' }) 
 /** Bytes that `run` adds: its second round, since the first one compiles and fills caches. */
 export async function measureOldBytes(run: () => void | Promise<void>): Promise<number> {
   await run();
-  // Whatever is alive becomes old, so that what it will point to later can be kept by it.
+  // Moves all live objects to the old generation, so that later garbage can be kept alive by them.
   collect();
   const before = readOldBytes();
   await run();

@@ -1,5 +1,5 @@
-// Loaded before a program (`--import`): its clock is ahead of the machine's by `TEST_CLOCK_AHEAD_MS`, or behind. At the signal
-// SIGUSR2 it jumps by `TEST_CLOCK_JUMP_MS`.
+// Loaded before a program (`--import`): shifts its clock by `TEST_CLOCK_AHEAD_MS`, which may be negative. At the signal SIGUSR2 the
+// clock jumps by `TEST_CLOCK_JUMP_MS`.
 let aheadMs = Number(process.env.TEST_CLOCK_AHEAD_MS ?? 0);
 const nowMs = Date.now;
 Date.now = () => nowMs() + aheadMs;

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import type { TestContext } from 'node:test';
 
-/** Mounts it over the folder until the end; undefined, and the test is skipped, where mount is not allowed: only root may. */
+/** Mounts the disk over the folder until it is disposed. Undefined, and the test is skipped, without root, which alone may mount. */
 export function mountSmallDisk(t: TestContext, folder: string, megabytes: number): Disposable | undefined {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', folder], { stdio: 'pipe' });

@@ -1,4 +1,4 @@
-/** The container image, built with buildah on bases of Debian's packages, since no registry of images may be reachable. */
+/** Builds the container image with buildah on bases of Debian's packages, since no image registry may be reachable. */
 import { execFile, execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -8,7 +8,7 @@ import { createUserEnvironment } from './run-npm.ts';
 
 /** The runtime needs these packages of a distroless image for C++, which has neither a shell nor a package manager. */
 const RUNTIME_PACKAGES = 'base-files,libstdc++6,netbase,tzdata';
-/** The build stage calls these programs beside npm. */
+/** The programs that the build stage calls in addition to npm. */
 const APPLETS = ['sh', 'env', 'mkdir', 'mv', 'rm', 'sed', 'ln'];
 /** The revision in the labels of the image. */
 export const TEST_REVISION = '0123456789abcdef';
@@ -32,7 +32,7 @@ export function openImageStore(folder: string): ImageStore {
   };
 }
 
-/** Makes `trivet-base`, which has no Node, and `trivet-build-base`, which has npm and a shell too. */
+/** Builds `trivet-base`, which has no Node, and `trivet-build-base`, which also has npm and a shell. */
 export async function buildBases(store: ImageStore): Promise<void> {
   const base = join(store.folder, 'base');
   mkdirSync(base);
@@ -99,7 +99,7 @@ export async function buildTrivetImage(store: ImageStore): Promise<void> {
   await build(store, [...options, '--tag', 'trivet', '--file', 'deploy/Dockerfile', '.']);
 }
 
-/** The format of Docker, since that of OCI has no health check. */
+/** Docker's image format, since the OCI format has no health check. */
 async function build(store: ImageStore, argv: readonly string[]): Promise<void> {
   await store.buildah(
     'build',

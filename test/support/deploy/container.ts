@@ -1,6 +1,6 @@
 /**
- * A container without a container engine: the image's files as a read-only root, namespaces of its own for mounts and processes, an
- * arbitrary user without capabilities, and the command of the image as process 1. The network is that of this machine.
+ * Runs a container without a container engine: the image's files as a read-only root, separate namespaces for mounts and processes,
+ * an arbitrary user without capabilities, and the command of the image as process 1. It shares the network of this machine.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ export interface Container {
 /** Container engines set the same value. */
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Only the volumes for data and temporary files can be written; that for data by those who may write to its folder in the image. */
+/** Only the volumes for data and temporary files are writable; the data volume has the permissions of its folder in the image. */
 const START = `set -eu
 mount --bind "$ROOT" "$ROOT"
 mount --options remount,bind,ro "$ROOT"
@@ -105,7 +105,7 @@ async function waitUntilReady(child: ChildProcess, output: () => string, exited:
   await Promise.race([ready, ended]);
 }
 
-/** Process 1 of the container, by its number on this machine: the child of the program that made the namespaces. */
+/** The pid on this machine of the container's process 1: the child of the program that created the namespaces. */
 function findFirstProcess({ pid }: ChildProcess): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
 }

@@ -1,4 +1,4 @@
-/** The packed package, installed globally with the Node and the npm that a user has, without any install script. */
+/** Installs the packed package globally, with the Node and npm of a user, without any install script. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ export const globalInstallSkip =
   (process.env.CI !== 'true' && 'installs from the registry; runs with CI=true') ||
   (platform !== 'linux-x64' && 'takes the other Nodes from packages for Linux on x64');
 
-/** A folder for the installations of one file of tests, and what is put there. */
+/** The folder for the installations of one test file, and its content. */
 export function openInstallations() {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-global-'));
   after(() => rmSync(folder, { recursive: true, force: true }));
@@ -26,7 +26,7 @@ export function openInstallations() {
   };
 }
 
-/** The only package that `npm pack` makes of `subject`, in a folder of its own. */
+/** Returns the only package that `npm pack` creates from `subject`, in a new folder. */
 function pack(folder: string, name: string, subject: readonly string[] = []): string {
   const target = join(folder, name);
   mkdirSync(target);

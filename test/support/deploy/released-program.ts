@@ -1,6 +1,6 @@
 /**
- * The program as an older commit of this repository has it, in a folder of its own with the packages of its own lock file.
- * The commit is fixed: what operators upgrade from must not move with the branch.
+ * Checks out the program of an older commit of this repository into a new folder, with the packages of its lock file.
+ * The commit is fixed: the version that operators upgrade from must not move with the branch.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -57,7 +57,7 @@ function git(...args: string[]): Buffer {
   return execFileSync('git', args, { stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 256 * 1024 * 1024 });
 }
 
-/** Those of today, where both lock files name the same. */
+/** Links today's packages if both lock files are the same, and installs the packages otherwise. */
 function installPackages(folder: string): void {
   const [then, now] = [join(folder, 'package-lock.json'), 'package-lock.json'].map((path) =>
     readFileSync(path, 'utf8'),

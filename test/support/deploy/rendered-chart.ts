@@ -1,4 +1,4 @@
-/** Renders the chart for a file of tests, and checks what it renders as Kubernetes and an operator do. */
+/** Renders the chart for a test file, and checks the result as Kubernetes and an operator do. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,20 +19,20 @@ export const chartSkip = skipWithout(
   ['ls', '/usr/share/gocode/src/github.com/Masterminds/sprig', '/usr/share/gocode/src/sigs.k8s.io/yaml'],
 );
 
-/** Kinds whose schema no package has. */
+/** Kinds for which no package has a schema. */
 const WITHOUT_SCHEMA = ['LLMInferenceServiceConfig'];
 
 export const knownSettings = new Set(
   Object.values(settings).flatMap((section) => Object.values(section).map(({ env }) => env)),
 );
 
-/** Holds values against their schema; its `errors` are those of the last call. */
+/** Checks values against their schema; `errors` has those of the last call. */
 export const checkValues = new Ajv({ allowUnionTypes: true }).compile(
   JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')),
 );
 
 export interface TestChart {
-  /** There once the tests run. */
+  /** Available once the tests run. */
   readonly renderer: Renderer;
   /** Further values as text, beside those of an example. */
   renderWith(values: string, example?: string): RenderedChart;

@@ -1,4 +1,4 @@
-/** npm in a folder of its own, as a user starts it: without what the npm of this run has set. */
+/** Runs npm in a separate folder as a user starts it, without the variables that the npm of this run has set. */
 import { execFileSync } from 'node:child_process';
 import { delimiter } from 'node:path';
 

@@ -1,4 +1,4 @@
-/** An HTTP/2 client by hand that keeps to the windows of the server, and reads only on request. */
+/** A handwritten HTTP/2 client that respects the server's flow-control windows, and reads only on request. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import {
@@ -18,7 +18,7 @@ const MAX_FRAME_BYTES = 16_384;
 
 export class FlowClient {
   readonly socket: Socket;
-  /** What came, without what is said of windows. */
+  /** The frames that arrived, without WINDOW_UPDATE. */
   readonly frames: RawFrame[] = [];
   readonly closed: Promise<void>;
   #rest: Buffer = Buffer.alloc(0);
@@ -38,7 +38,7 @@ export class FlowClient {
     for (const part of BEGINNING) socket.write(part);
   }
 
-  /** Resolves once the settings of the server are there. `localAddress` is one of 127.0.0.0/8. */
+  /** Resolves once the settings of the server have arrived. `localAddress` is one of 127.0.0.0/8. */
   static async connect(port: number, localAddress = '127.0.0.1'): Promise<FlowClient> {
     const socket = connect({ port, host: '127.0.0.1', localAddress });
     await once(socket, 'connect');
@@ -98,12 +98,12 @@ export class FlowClient {
     }
   }
 
-  /** Resolves when that holds, or the connection is closed. */
+  /** Resolves when the condition holds, or the connection is closed. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds() && !this.isClosed) await this.#nextRead();
   }
 
-  /** Resolves when the server has read all that was sent, and said what it has to say to it. */
+  /** Resolves when the server has read everything that was sent, and has sent its replies. */
   async settle(): Promise<void> {
     const text = Buffer.from(String(this.frames.length).padStart(8));
     this.send(frame(PING, 0, 0, text));

@@ -1,11 +1,11 @@
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 
-/** A client of `@grpc/grpc-js` over raw bytes, for tests to put any codec on. */
+/** A client of `@grpc/grpc-js` over raw bytes, with which a test can use any codec. */
 export interface RawClient extends Disposable {
   unary(path: string, request: Uint8Array, options?: CallOptions): Promise<Buffer>;
   /** Sends the messages and half-closes. */
   clientStream(path: string, requests: readonly Uint8Array[], options?: CallOptions): Promise<Buffer>;
-  /** The library's own client, for what the two above do not do. */
+  /** The client of the library, for calls that the two above do not support. */
   readonly client: Client;
 }
 

@@ -1,4 +1,4 @@
-/** A gRPC server of ours on a real port, with methods that a test brings. */
+/** Starts our gRPC server on a real port, with the methods of a test. */
 import assert from 'node:assert/strict';
 import type { GrpcCall, GrpcMethod, MessageCollector } from '../../../src/grpc/call/service.ts';
 import { type GrpcServer, type GrpcServerDependencies, openGrpcServer } from '../../../src/grpc/listener/server.ts';
@@ -8,7 +8,7 @@ import { realWorld } from '../../../src/world.ts';
 import { connectRaw, type RawClient } from './grpc-client.ts';
 
 export const SERVICE = 'test.v1.EchoService';
-/** The path of the method that `unary` makes. */
+/** The path of the method that `unary` creates. */
 export const ECHO_PATH = `/${SERVICE}/Echo`;
 export const HELLO = Buffer.from('hello');
 
@@ -19,7 +19,7 @@ export interface RunningGrpc extends AsyncDisposable {
   readonly metrics: Metrics;
 }
 
-/** The server has time and memory for others: a call on a connection of its own succeeds. */
+/** Checks that the server still has time and memory for others: a call on a new connection succeeds. */
 export async function checkOthersAreAnswered({ client }: Pick<RunningGrpc, 'client'>): Promise<void> {
   assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
 }
@@ -57,7 +57,7 @@ export function unary(handle: (request: Uint8Array, call: GrpcCall) => Uint8Arra
   return { kind: 'unary', name: 'Echo', handle };
 }
 
-/** A client-streaming method, which has room for each message and answers nothing unless its collector does otherwise. */
+/** A client-streaming method that accepts each message and answers nothing, unless its collector does something else. */
 export function clientStream(name: string, open: (call: GrpcCall) => Partial<MessageCollector>): GrpcMethod {
   const rest: MessageCollector = {
     reserve: () => true,
@@ -70,7 +70,7 @@ export function clientStream(name: string, open: (call: GrpcCall) => Partial<Mes
 
 export const echo = unary((request) => request);
 
-/** Methods that answer at once, in a later turn, never, and message by message. */
+/** Methods that answer at once, in a later event loop turn, never, and message by message. */
 export const echoMethods: readonly GrpcMethod[] = [
   echo,
   { kind: 'unary', name: 'Later', handle: async (request) => request },

@@ -1,4 +1,4 @@
-/** HTTP/2 by hand: bytes that a good client sends, and those that none should. */
+/** Builds HTTP/2 bytes by hand: those of a correct client, and invalid ones. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { encodeHeaderBlock } from '../../../src/grpc/hpack/hpack-encoder.ts';
@@ -59,14 +59,14 @@ export function block(path = ECHO_PATH): Buffer {
   ]);
 }
 
-/** Sends the bytes and reads until the server ends the connection, or has nothing more to say to a ping. */
+/** Sends the bytes and a ping, and reads until the server closes the connection or answers the ping. */
 export async function talk(port: number, ...parts: (Buffer | string)[]): Promise<RawFrame[]> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
   return talkOver(socket, ...parts);
 }
 
-/** The same over a socket that is connected. */
+/** Does the same over a connected socket. */
 export async function talkOver(socket: Socket, ...parts: (Buffer | string)[]): Promise<RawFrame[]> {
   const chunks: Buffer[] = [];
   const isDone = (): boolean =>

@@ -1,6 +1,6 @@
 import protobuf from 'protobufjs';
 
-/** The messages of `proto/` through protobufjs: the independent codec that ours are compared with. */
+/** The messages of `proto/` through protobufjs, an independent codec with which ours is compared. */
 function loadMessages(): protobuf.Root {
   const root = new protobuf.Root();
   root.resolvePath = (_origin, target) => (target.startsWith('google/') ? target : `proto/${baseOf(target)}`);

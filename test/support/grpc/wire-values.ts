@@ -1,4 +1,4 @@
-/** Values of the wire's types, edges more often than chance would have them. */
+/** Generates values of the protobuf wire types, with edge cases more often than by chance. */
 import fc from 'fast-check';
 
 export const int32 = fc.oneof(

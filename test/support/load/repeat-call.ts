@@ -1,4 +1,4 @@
-/** A thread that makes one gRPC call again and again: what its heap keeps is not in that of the server. */
+/** A thread that repeats one gRPC call, so that its heap is apart from that of the server. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openConnection, type PredictionTarget } from '../../../bench/predict/grpc-load.ts';
 
@@ -18,7 +18,7 @@ function repeat(calls: number): Promise<number> {
         connection.send((isAnswered) => {
           open -= 1;
           if (!isAnswered) failed += 1;
-          // A new stack for each: an answer may come within the call.
+          // Starts each call with a new stack, since an answer may arrive within the call.
           setImmediate(next);
         });
       }

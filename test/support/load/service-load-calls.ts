@@ -4,7 +4,7 @@ import { type Answer, request } from '../authorization/authorization-server.ts';
 import type { Program } from '../programs/start-program.ts';
 
 export interface CallLoad {
-  /** Those that take calls now; the list may change. */
+  /** The processes that take calls now; the list may change. */
   readonly programs: readonly Program[];
   readonly underWay: Set<Promise<Answer>>;
   readonly counts: { readonly repeated: Map<string, number> };
@@ -12,7 +12,7 @@ export interface CallLoad {
   turn: number;
 }
 
-/** How long callers wait between two tries, and between two looks at the counts of the load. */
+/** How long callers wait between two tries, and between two checks of the counts of the load. */
 export const RETRY_MS = 100;
 const CALL_TIMEOUT_MS = 30_000;
 
@@ -23,7 +23,7 @@ function nextUrl(state: CallLoad): string {
 
 export type FinalAnswer = Pick<Answer, 'status' | 'text'> & { readonly tries: number };
 
-/** Sends it to one process after the other until it is answered with anything but an outage. */
+/** Sends the call to one process after the other until the answer is not an outage. */
 export async function callUntilAnswered(state: CallLoad, send: (url: string) => Promise<Answer>): Promise<FinalAnswer> {
   for (let tries = 1; ; tries += 1) {
     const call = send(nextUrl(state));
@@ -34,7 +34,7 @@ export async function callUntilAnswered(state: CallLoad, send: (url: string) => 
     if (typeof answer !== 'string' && answer.status !== 503) return { status: answer.status, text: answer.text, tries };
     const what = typeof answer === 'string' ? answer : String(answer.status);
     state.counts.repeated.set(what, (state.counts.repeated.get(what) ?? 0) + 1);
-    // As clients do between two tries: nothing tells them when the service is back.
+    // Waits as clients do between two tries: no event says when the service is back.
     await sleep(RETRY_MS);
   }
 }
@@ -48,7 +48,7 @@ export function post(url: string, body: string, headers: Readonly<Record<string,
   return request(url, { method: 'POST', body, headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
 }
 
-/** One caller after the other takes the next number, until there are no more. */
+/** Callers take the next number in turn, until there are no more. */
 export function shareNumbers(
   count: number,
   callers: number,

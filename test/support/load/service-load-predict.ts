@@ -6,7 +6,7 @@ import type { Program } from '../programs/start-program.ts';
 
 export interface PredictLoad {
   readonly stopping: AbortController;
-  /** Those that take calls now; the list may change. */
+  /** The processes that take calls now; the list may change. */
   readonly programs: readonly Program[];
   readonly failures: string[];
   readonly counts: { predicted: number; slowestPredictMs: number };
@@ -15,7 +15,7 @@ export interface PredictLoad {
 /** The pace of each caller. */
 const PREDICT_EVERY_MS = 5;
 
-/** One caller for each process that takes calls, over gRPC, from beginning to end. A call that fails is a failure. */
+/** Runs one gRPC caller for each process that takes calls, from beginning to end. A failed call is a failure, without a retry. */
 export async function predictAll(state: PredictLoad): Promise<void> {
   const asked = new Set<Program>();
   while (!state.stopping.signal.aborted) {

@@ -59,7 +59,7 @@ export async function prepareExchanges({
   return { tokens, codes };
 }
 
-/** For an application of their own: the service ends the oldest sign-ins of a person with one that has more than `MAX_FAMILIES`. */
+/** Each caller has a separate application, since the service ends the oldest sign-ins of a person beyond `MAX_FAMILIES` for one. */
 async function obtainCodes(at: AuthorizationEndpoint, person: SignedIn, count: number): Promise<Fields[]> {
   const { clientId, clientSecret } = await registerApplication(at);
   const codes: Fields[] = [];
@@ -104,7 +104,7 @@ export async function refreshAll(state: TokenLoad, tokens: readonly string[]): P
 export function exchangeAll(state: TokenLoad, codes: readonly Fields[]): Promise<unknown> {
   return shareNumbers(codes.length, CODE_CALLERS, async (number) => {
     const fields = codes[number]!;
-    // All along the load, and not at its beginning.
+    // Spread over the whole load, not only at its beginning.
     while (state.counts.accepted < (state.scale.events * number) / codes.length) await sleep(RETRY_MS);
     const { status, text, tries } = await callUntilAnswered(state, (url) => postToken(url, fields));
     if (status === 200) state.counts.exchanged += 1;

@@ -1,7 +1,6 @@
 /**
- * Load on all three parts of several processes at the same time, by callers as a user writes them: what fails with 503 or
- * breaks is sent again, and what was acknowledged is written down. `findLosses` compares that with what is stored and
- * what receivers got.
+ * Puts load on all three parts of several processes at the same time, with callers as a user writes them: a call that fails with 503
+ * or breaks is sent again, and acknowledged calls are recorded. `findLosses` compares the record with the store and the receivers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Store } from '../../../src/database/store.ts';
@@ -15,7 +14,7 @@ import { exchangeAll, prepareExchanges, refreshAll } from './service-load-tokens
 import { findLosses } from './service-losses.ts';
 
 export interface LoadScale {
-  /** Each goes to every hook. */
+  /** The number of events; each goes to every hook. */
   readonly events: number;
   readonly refreshes: number;
   readonly observations: number;
@@ -29,29 +28,29 @@ export interface LoadCounts {
   exchanged: number;
   observed: number;
   predicted: number;
-  /** Calls that had to be sent again, by what they were answered. */
+  /** The number of calls that had to be sent again, by their answer. */
   readonly repeated: Map<string, number>;
-  /** Codes that are spent although their answer was lost. */
+  /** Codes that were exchanged although the answer was lost. */
   spentUnanswered: number;
   slowestPredictMs: number;
 }
 
 export interface ServiceLoad {
   readonly counts: LoadCounts;
-  /** What should not have happened so far. */
+  /** The failures so far. */
   readonly failures: string[];
-  /** For receivers, with each request that they get. */
+  /** Receivers call this with each request. */
   receive(hook: number, request: ReceivedRequest): void;
-  /** Resolves when all was acknowledged. Predict goes on until `stop`. */
+  /** Resolves when all calls are acknowledged, except Predict, which goes on until `stop`. */
   run(): Promise<void>;
   stop(): void;
   /** Resolves when the calls that are under way now have ended. */
   settle(): Promise<unknown>;
   /** When the first event was accepted after this moment. */
   firstAcceptedAfter(ms: number): number | undefined;
-  /** When the first delivery came of an event that was accepted after this moment. */
+  /** When the first delivery arrived of an event that was accepted after this moment. */
   firstDeliveryAfter(ms: number): number | undefined;
-  /** Deliveries that came more than once under one id. */
+  /** Deliveries that arrived more than once under one id. */
   countSentAgain(): number;
   findLosses(store: Store): Promise<string[]>;
 }
@@ -59,7 +58,7 @@ export interface ServiceLoad {
 export interface LoadParts {
   readonly service: Pick<PublishingService, 'token'>;
   readonly store: Store;
-  /** Those that take calls now; the list may change. */
+  /** The processes that take calls now; the list may change. */
   readonly programs: readonly Program[];
   readonly hooks: number;
   readonly scale: LoadScale;
@@ -169,7 +168,7 @@ function reportAll(state: State): Promise<unknown> {
   return shareNumbers(calls, 2, async (call) => {
     const numbers = Array.from({ length: OBSERVATIONS_A_CALL }, (_, index) => call * OBSERVATIONS_A_CALL + index + 1);
     const body = numbers.map(renderObservation).join('\n');
-    // All along the load, too.
+    // Spread over the whole load, too.
     while (state.counts.accepted < (state.scale.events * call) / calls - 50) await sleep(RETRY_MS);
     const { status, text } = await callUntilAnswered(state, (url) =>
       post(`${url}/observation.v1.ObservationService/ReportBatch`, body, { 'content-type': 'application/jsonl' }),
@@ -180,7 +179,7 @@ function reportAll(state: State): Promise<unknown> {
   });
 }
 
-/** The number is the length of the prompt: it is stored as it is. */
+/** Uses the number as the length of the prompt, which is stored unchanged. */
 function renderObservation(number: number): string {
   const input = { inputTokenLength: number, serverIp: '10.0.0.1' };
   return JSON.stringify({

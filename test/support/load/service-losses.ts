@@ -1,4 +1,4 @@
-/** Compares what a service acknowledged to the callers of a load with what is stored and what receivers got. */
+/** Compares the calls that a service acknowledged with the rows in the store and the requests at receivers. */
 import { type Store, statement } from '../../../src/database/store.ts';
 
 export interface Acknowledged {
@@ -26,7 +26,7 @@ const halfRedeemedCodesSql = statement<{ count: number }>(
              WHERE NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.family_id)) AS count`,
 );
 
-/** Lists what was acknowledged and is not there. */
+/** Lists what was acknowledged but is missing. */
 export async function findLosses(state: Acknowledged, store: Store): Promise<string[]> {
   const losses: string[] = [];
   for (const [hook, received] of state.receivedAtMs.entries())

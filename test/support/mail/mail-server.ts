@@ -1,4 +1,4 @@
-/** Pages with a real mail server, and what the service sends to it. */
+/** Starts pages with a real mail server, and reads the mails that the service sends to it. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { verifyEmail } from '../../../src/authorization/accounts/email-store.ts';
@@ -37,7 +37,7 @@ export async function useMailServer(): Promise<MailServer> {
   };
 }
 
-/** A person whose address is LOGIN@example.org, and verified. */
+/** Creates a person with the verified address LOGIN@example.org. */
 export async function addVerifiedUser(service: PageService, login: string): Promise<User> {
   const user = await addUser(service, login);
   await verifyEmail(service.store, { userId: user.id, email: `${login}@example.org`, statements: [] });

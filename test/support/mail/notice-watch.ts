@@ -1,4 +1,4 @@
-/** Notices and their mails, made and read when a test asks for them. */
+/** Creates and reads notices and their mails when a test calls it. */
 import { verifyEmail } from '../../../src/authorization/accounts/email-store.ts';
 import { listRecipients } from '../../../src/authorization/administration/recipients-store.ts';
 import { type Store, statement } from '../../../src/database/store.ts';
@@ -86,5 +86,5 @@ export const disableSql = statement(
   'test-disable-hook',
   'UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3 WHERE id = $1',
 );
-/** What the receiver answered last. */
+/** Sets the last answer of the receiver. */
 export const answerSql = statement('test-answer-hook', 'UPDATE hooks SET result_code = $2 WHERE id = $1');

@@ -1,4 +1,4 @@
-/** A real mail server, aiosmtpd as Debian packages it, that hands over each mail that it took. */
+/** Starts a real mail server, aiosmtpd as Debian packages it, which hands over each accepted mail. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -18,7 +18,7 @@ export interface SmtpServer {
   readonly port: number;
   /** Every mail so far. */
   readonly mails: readonly ReceivedMail[];
-  /** Resolves with the last mail once this many have come. */
+  /** Resolves with the last mail once this many have arrived. */
   waitForMail(count: number): Promise<ReceivedMail>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 
-/** A way to a PostgreSQL server that breaks: what was sent to the server stays sent, and its answer is lost. */
+/** A proxy of a PostgreSQL server whose connections a test breaks: the server gets what was sent, and its answer is lost. */
 export interface CutProxy {
   /** The URL leads to the same database through the proxy. */
   readonly databaseUrl: string;
-  /** Ends the connections of now. New ones are taken. */
+  /** Closes the current connections. New ones are accepted. */
   cut(): void;
-  /** As if the process of the client stood still once it had sent this statement: nothing more of its connection comes to the server. */
+  /** Acts as if the client's process stopped after this statement: the server gets nothing more from its connection. */
   stallAfter(statementName: string): void;
-  /** Ends a connection when this text is sent on it to the server, which does not get it. */
+  /** Closes a connection on which this text is sent, before the server gets it. */
   cutAt(text: string): void;
   [Symbol.asyncDispose](): Promise<void>;
 }

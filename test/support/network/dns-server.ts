@@ -9,7 +9,7 @@ export interface DnsServer extends AsyncDisposable {
   /** Milliseconds until the answer about a name is sent; at once for a name that is not here. */
   readonly delays: Map<string, number>;
   readonly questions: number;
-  /** The next answer is lost on its way. */
+  /** Drops the next answer. */
   loseNext(): void;
   readonly resolver: Resolver;
   /** Its address as a resolver takes it. */
@@ -36,7 +36,7 @@ export async function startDnsServer(): Promise<DnsServer> {
     isLost = false;
   });
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
-  // Nothing is lost on loopback, so that only a slow machine would come to the end of the time.
+  // Loopback loses no packets, so only a slow machine would reach the timeout.
   const resolver = new Resolver({ timeout: 120_000, tries: 1 });
   const servers = [`127.0.0.1:${socket.address().port}`];
   resolver.setServers(servers);

@@ -1,4 +1,4 @@
-/** A browser without a screen: keeps cookies, follows nothing, fills in the forms of pages. */
+/** A minimal browser for forms: keeps cookies, follows no redirects, and fills in the forms of pages. */
 
 export interface Answer {
   readonly status: number;
@@ -17,9 +17,9 @@ export interface FormClient {
   post(path: string, fields: Fields, headers?: Readonly<Record<string, string>>): Promise<Answer>;
   /** Opens `page`, takes the hidden fields of its form that posts to `action`, adds `fields`, and sends it. */
   submit(page: string, action: string, fields: Fields): Promise<Answer>;
-  /** The page behind the redirect of a form that was refused. */
+  /** Reads the page that the redirect of a refused form leads to. */
   readRefusal(answer: Answer | Promise<Answer>): Promise<Answer>;
-  /** The same for a form that may be refused; any other answer is returned as it came. */
+  /** Does the same for a form that may be refused; returns any other answer unchanged. */
   readOutcome(answer: Answer | Promise<Answer>): Promise<Answer>;
 }
 

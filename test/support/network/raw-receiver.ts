@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
 
-/** A receiver below HTTP: what it does with a connection is the test's to say. */
+/** A receiver below HTTP: the test decides what it does with a connection. */
 export interface RawReceiver extends AsyncDisposable {
   readonly url: string;
   readonly port: number;

@@ -16,8 +16,8 @@ export async function readSome(client: Socket, bytes: number, parts: Buffer[]): 
 }
 
 /**
- * Reads until the kernel has taken as many bytes more of what the server writes, and no further: how much a client must read for that
- * depends on its buffers, and one that read freely could have all at once.
+ * Reads until the kernel has taken this many more bytes from the server, and no further. How much a client must read for that
+ * depends on its buffers, and a client that reads freely could get everything at once.
  */
 export async function readUntilTaken(client: Socket, accepted: Socket, bytes: number, parts: Buffer[]): Promise<void> {
   const enough = countTaken(accepted) + bytes;

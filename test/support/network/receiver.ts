@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A receiver of webhooks on a port of loopback that remembers what came. */
+/** A receiver of webhooks on a loopback port that records its requests. */
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly received: readonly ReceivedRequest[];
-  /** Resolves when this many have come. */
+  /** Resolves when this many requests have arrived. */
   waitFor(count: number): Promise<void>;
 }
 

@@ -1,11 +1,11 @@
-/** A TCP proxy that falls silent, as a machine does that lost its network: connections stay open, and nothing passes. */
+/** A TCP proxy that falls silent, as a machine without its network does: connections stay open, and no bytes pass. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface SilentProxy extends AsyncDisposable {
   /** `host:port`. */
   readonly address: string;
-  /** Connections of now pass nothing on from here. New ones do. */
+  /** From now on, the current connections pass no bytes on; new ones do. */
   fallSilent(): void;
 }
 

@@ -1,4 +1,4 @@
-/** TLS by hand: a client that writes its records itself, which no library lets a client do (RFC 8446, sections 5, 7.1 and 7.2). */
+/** A TLS client that writes its records by hand, which no library allows (RFC 8446, sections 5, 7.1 and 7.2). */
 import { createCipheriv, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -21,7 +21,7 @@ export async function recordHello(): Promise<Buffer> {
 
 const APPLICATION_DATA = 23;
 const HANDSHAKE = 22;
-/** The server need not change its own keys. */
+/** Does not request the server to change its keys. */
 const KEY_UPDATE = Buffer.of(24, 0, 0, 1, 0);
 
 export interface RecordClient {

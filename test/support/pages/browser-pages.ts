@@ -5,7 +5,7 @@ import { launchBrowser, openPage } from './browser.ts';
 import { PASSWORD } from './page-service.ts';
 
 export interface TestBrowser {
-  /** A page of a context of its own, until the test ends. */
+  /** Opens a page in a new browser context, until the test ends. */
   openPage(t: TestContext, options?: BrowserContextOptions): Promise<Page>;
 }
 
@@ -32,7 +32,7 @@ export async function signIn(page: Page, url: string, password = PASSWORD): Prom
 }
 
 export async function fillSignIn(page: Page, password = PASSWORD): Promise<void> {
-  // By their names in the form, which are the same in every language.
+  // Finds fields by their names, which are the same in every language.
   await page.fill('input[name=login]', 'ada');
   await page.fill('input[name=password]', password);
   await page.click('form[action="/sign-in"] button:not([type])');

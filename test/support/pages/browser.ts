@@ -1,4 +1,4 @@
-/** A real browser for the pages. Missing, it is a failure where CI runs and a skip elsewhere. */
+/** Starts a real browser for the pages. If it is missing, tests fail in CI and are skipped elsewhere. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -76,8 +76,8 @@ const VIEWS: readonly View[] = [
 const VIEWS_ON_POSTGRES: readonly View[] = [{ name: 'desktop', width: 1440, colorScheme: 'light', rules: [] }];
 
 /**
- * What axe finds wrong in each of the views, with what overflows sideways (WCAG 1.4.10) or is cut. The policy of the pages lets no
- * foreign script in, so the page must have been opened in a context with `bypassCSP`.
+ * Returns the faults that axe finds in each view, and parts that overflow sideways (WCAG 1.4.10) or are cut. The pages' content
+ * security policy blocks foreign scripts, so the page must have been opened in a context with `bypassCSP`.
  */
 export async function findFlaws(page: Page, views = VIEWS): Promise<string[]> {
   const chosen = readServiceEngine() === 'sqlite' ? views : VIEWS_ON_POSTGRES;
@@ -92,7 +92,7 @@ export async function findFlaws(page: Page, views = VIEWS): Promise<string[]> {
 
 async function findFlawsInView(page: Page, { width, colorScheme, rules }: View): Promise<string[]> {
   await page.setViewportSize({ width, height: 800 });
-  // Without motion: colours change at once, not over a tenth of a second in which they are too pale.
+  // Without animations, since colours would be too pale for a tenth of a second.
   await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
   const found = rules.length === 0 ? [] : ((await page.evaluate(runAxe(rules))) as string[]);
   const isWide = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
@@ -128,7 +128,7 @@ const FIND_CUT_FIELDS = `[...document.querySelectorAll('input:not([type=hidden],
   })
   .map((field) => 'cut field: ' + field.outerHTML.slice(0, 160))`;
 
-/** Labels below a chart that run together. */
+/** Finds labels below a chart that overlap. */
 const FIND_TIGHT_LABELS = `[...document.querySelectorAll('.clocks')].flatMap((labels) => {
   const boxes = [...labels.children].map((label) => label.getBoundingClientRect()).filter(({ width }) => width > 0);
   const isTight = boxes.some(({ left }, at) => at > 0 && left - boxes[at - 1].right < 6);
@@ -140,13 +140,13 @@ const FIND_HIDDEN_VALUES = `[...document.querySelectorAll('.scroll')]
   .filter((region) => region.querySelectorAll('thead th').length <= 3 && region.scrollWidth > region.clientWidth + 1)
   .map((region) => 'hidden values: ' + region.getAttribute('aria-label'))`;
 
-/** Red buttons that act at once: without a question on the page, a field that confirms, or a way back beside them. */
+/** Finds red buttons that act at once: without a question on the page, a field to confirm, or a link back beside them. */
 const FIND_UNASKED = `[...document.querySelectorAll('form button.danger')]
   .filter((button) => button.closest('.ask') === null)
   .filter(({ form }) => form.querySelector('a, input:not([type=hidden])') === null)
   .map((button) => 'acts without a question: ' + button.outerHTML.slice(0, 160))`;
 
-/** Passed checks are not described, which takes axe longer than finding them. */
+/** Leaves out descriptions of passed checks, which take axe longer than the checks. */
 function runAxe(rules: readonly string[]): string {
   return `axe.run(document, { runOnly: ${JSON.stringify(rules)}, resultTypes: ['violations'] })
     .then(({ violations }) => violations.flatMap(({ id, nodes }) =>

@@ -51,7 +51,7 @@ export async function startConsoleService(environment: Readonly<Record<string, s
   };
 }
 
-/** The token that every form of this person brings back. */
+/** Reads the token that every form of this person contains. */
 export async function readCsrf(client: FormClient): Promise<{ readonly csrf_token: string }> {
   return { csrf_token: readHidden((await client.get('/account')).body, '/account').csrf_token ?? '' };
 }

@@ -53,7 +53,7 @@ export function textOf({ body }: Answer): string {
     .replaceAll('&#39;', "'");
 }
 
-/** Until the page says it: what workers do shows a moment later. */
+/** Waits until the page shows the text: the work of workers shows shortly after. */
 export async function waitForText(client: FormClient, path: string, pattern: RegExp): Promise<void> {
   await waitUntil(async () => pattern.test((await client.get(path)).body));
 }

@@ -1,4 +1,4 @@
-/** An OpenID provider that knows its person and asks nothing, whatever it is sent; a test says when the person signed in there. */
+/** An OpenID provider whose person is always signed in, so that it never asks; a test sets when the person signed in there. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

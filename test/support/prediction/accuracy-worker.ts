@@ -4,7 +4,7 @@ import { type AccuracyWorker, createAccuracyWorker } from '../../../src/predicti
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createStillWorld } from '../basics/still-world.ts';
 
-/** The recorder of live accuracy of one process, by a clock that stands still and is trusted. */
+/** The live accuracy recorder of one process, with a fixed clock that counts as trusted. */
 export function createTestAccuracyWorker(store: Store): AccuracyWorker {
   return createAccuracyWorker({
     store,

@@ -1,4 +1,4 @@
-/** A simulated pool that is observed to learn its capacity, and then held against the answer. */
+/** Simulates a pool, from whose requests capacity is learned, and with which the answer is compared. */
 
 import { type LatencyLimits, quantileOf } from '../../../src/prediction/capacity/search-rates.ts';
 import type { LatencyModel } from '../../../src/prediction/model/model.ts';
@@ -26,7 +26,7 @@ export interface PoolRun {
   readonly isWhole?: boolean;
 }
 
-/** A pool whose requests each go to a server with the fewest under way; without the part in which it fills. */
+/** Simulates a pool where each request goes to a server with the fewest under way; leaves out the part in which the pool fills. */
 export function runPool({
   kind,
   gpus,
@@ -132,7 +132,7 @@ export function learnPool({
   return { model: trainModel('m@1', table), samples };
 }
 
-/** The larger part of a limit that the simulator used at this rate, in all runs together: above 1 it broke one. */
+/** The larger ratio of a simulated latency to its limit at this rate, over all runs together: above 1 a limit is exceeded. */
 export function measureUse(
   gpus: readonly Gpu[],
   requestsPerSecond: number,

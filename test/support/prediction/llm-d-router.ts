@@ -1,8 +1,8 @@
 /**
- * What llm-d's router does with its latency predictor, re-enacted from what is documented of its client: predictions of
- * callers that come within a millisecond are merged into one call, up to 36 calls are under way, an answer other than 200
- * or one that is too short fails all callers of the call; training rows are collected and sent once a second, and lost
- * when the answer is not 202. It sends no token, and nothing is sent again.
+ * Acts as llm-d's router with its latency predictor, as its client is documented: predictions that callers request within a
+ * millisecond are merged into one call, up to 36 calls are under way, and an answer other than 200 or one that is too short fails all
+ * callers of the call. Training rows are collected and sent once a second, and lost when the answer is not 202. It sends no token,
+ * and retries nothing.
  */
 
 export interface RouterRow {

@@ -17,7 +17,7 @@ export interface PredictAnswer {
   metadata: { targetModel: string; modelVersion: string; omittedInputs: number };
 }
 
-/** Answers with numbers from which the test can tell which row it saw. */
+/** Answers with numbers that identify the row. */
 const predictor: Predictor = {
   hasModel: (targetModel) => targetModel === 'known',
   predict: (targetModel, columns, predicted) => {

@@ -62,7 +62,7 @@ export async function readMetrics(program: Program): Promise<(series: string) =>
     );
 }
 
-/** Until all have taken up the same rows, and no report is missing in them. Returns how long that took. */
+/** Waits until all processes have read the same rows, with every report in them. Returns how long that took. */
 export async function converge(programs: readonly Program[]): Promise<number> {
   const beganMs = realWorld.monotonicMs();
   return await waitUntil(async () => {

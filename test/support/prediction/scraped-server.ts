@@ -1,4 +1,4 @@
-/** A server that tells its load over HTTP, and what scrapes it. */
+/** A server that reports its load over HTTP, and its scraper. */
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ import { createLog } from '../../../src/telemetry/log.ts';
 import { realWorld, type World } from '../../../src/world.ts';
 
 export const METRICS = 'vllm:num_requests_running 12\nvllm:num_requests_waiting 3\nvllm:kv_cache_usage_perc 0.25\n';
-/** A signal that ends nothing. */
+/** A signal that never aborts. */
 export const never = new AbortController().signal;
 
 export interface LoadServer extends AsyncDisposable {

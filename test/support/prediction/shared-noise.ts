@@ -1,4 +1,4 @@
-/** Times of requests at one server, of which those that run together are slow or fast together, and a model of their median. */
+/** Generates times of requests at one server, where concurrent requests are slow or fast together, and a model of their median. */
 import {
   createPriorModel,
   createTargetPrior,

@@ -1,4 +1,4 @@
-/** The learning from reports of several processes on one database. The test calls each step: no clock, no chance. */
+/** Runs the learning of several processes on one database. The test calls each step, so the result does not depend on time or chance. */
 import type { Store } from '../../../src/database/store.ts';
 import { createPredictor, type SwappablePredictor } from '../../../src/prediction/online/predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../../../src/prediction/schema/columns.ts';

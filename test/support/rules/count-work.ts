@@ -2,13 +2,12 @@ import { type Profiler, Session } from 'node:inspector/promises';
 import { setFlagsFromString } from 'node:v8';
 import { settle } from './hostile-input.ts';
 
-// Optimized code does not count the calls of functions that it has inlined.
+// Turns compilers off, since optimized code does not count calls of inlined functions.
 for (const compiler of ['opt', 'maglev', 'sparkplug']) setFlagsFromString(`--no-${compiler}`);
 
 /**
- * How often JavaScript runs in `work`, ours and of dependencies: for each function, how often its block ran that ran most.
- * V8 counts that for coverage, and it is the same each time, whatever else the machine does. What runs inside V8 and Node
- * is not counted.
+ * Counts how often JavaScript runs in `work`, ours and that of dependencies: for each function, the count of its most frequent block.
+ * V8 counts blocks for coverage, and the counts do not depend on the load of the machine. Code inside V8 and Node is not counted.
  */
 export async function countWork(work: () => unknown): Promise<number> {
   const session = new Session();

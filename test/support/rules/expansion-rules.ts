@@ -1,12 +1,12 @@
 /**
- * What a migration may do so that programs which do not know it run on: it adds, and nothing that they write is refused.
- * Only what is known to be safe passes; each other statement is named with the reason.
+ * Checks that older programs keep running beside a migration: it may only add, and must not refuse anything that they write.
+ * Only statements that are known to be safe pass; each other statement is named with the reason.
  */
 import type { Migration } from '../../../src/database/store.ts';
 
 type Rule = (match: RegExpExecArray, own: Added) => string | undefined;
 
-/** What the migration itself has added so far: no older program uses that. */
+/** The objects that the migration itself has added so far, which no older program uses. */
 interface Added {
   readonly tables: Set<string>;
   readonly columns: Set<string>;
@@ -23,7 +23,7 @@ const RULES: readonly [pattern: RegExp, rule: Rule][] = [
   [/^UPDATE (\w+) SET (.*)$/i, update],
 ];
 
-/** The reasons why older programs could fail beside it; none for an expansion. */
+/** Returns the reasons why older programs could fail beside the migration; empty for an expansion. */
 export function findBreaks({ statements }: Pick<Migration, 'statements'>): string[] {
   const own: Added = { tables: new Set(), columns: new Set() };
   return statements.flatMap(splitStatements).flatMap((text) => {

@@ -1,4 +1,4 @@
-/** Every parser that a stranger's bytes come to, with the worst input that it takes. */
+/** Lists every parser of untrusted bytes, with the worst input that it accepts. */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -275,7 +275,7 @@ export const hostileInputs: readonly HostileInput[] = [
   gitUpdates('updates', `${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/a\n`),
 ];
 
-/** A refusal is an end like any other. */
+/** Ignores a refusal, which is a valid result. */
 export async function settle(work: () => unknown): Promise<void> {
   try {
     await work();

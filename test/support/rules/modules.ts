@@ -14,7 +14,7 @@ const BASE = ['errors', 'world', 'identity', 'scopes', 'steady-clock', 'open-fil
 const TOP = ['src/app.ts', 'src/main.ts'];
 const MAX_FILES = 20;
 
-/** A folder, or one of the few files that stand beside the folders. */
+/** A folder, or one of the few files outside of folders. */
 export function moduleOf(path: string): string {
   const folder = dirname(path);
   return folder === 'src' ? path : folder;

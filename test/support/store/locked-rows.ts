@@ -1,4 +1,4 @@
-/** Statements of a store that wait for rows which another transaction has changed and not committed yet; PostgreSQL alone. */
+/** Makes statements of a store wait for rows that another transaction has changed but not committed; PostgreSQL only. */
 import { rmSync } from 'node:fs';
 import pg from 'pg';
 import type { Store } from '../../../src/database/store.ts';
@@ -7,7 +7,7 @@ import { createStorePlace, openTestStore } from './engines.ts';
 
 export interface LockedRows {
   readonly store: Store;
-  /** Changes rows, and commits once so many transactions of `act` wait. Resolves when `act` has ended. */
+  /** Changes rows, and commits once this many transactions of `act` wait. Resolves when `act` has ended. */
   readonly change: (sql: string, act: () => Promise<unknown>, waiting?: number) => Promise<void>;
 }
 

@@ -29,7 +29,7 @@ export function copySqliteTemplate(template: string, dataDir: string): void {
   copyFileSync(databaseFileOf(template), databaseFileOf(dataDir));
 }
 
-/** Migrates a database of the server, which nothing can connect to from then on: a connection would stand in the way of copies. */
+/** Migrates a database of the server, and then refuses connections to it, since an open connection would prevent copies. */
 export async function createPostgresTemplate(socketDir: string): Promise<void> {
   await withAdmin(socketDir, (client) => client.query(`CREATE DATABASE ${TEMPLATE}`));
   const pool = new pg.Pool({ host: socketDir, user: 'postgres', database: TEMPLATE, max: 1 });
@@ -68,7 +68,7 @@ interface Administrator {
 
 const administrators = new Map<string, Promise<Administrator>>();
 
-/** One connection to each server for all calls of a process: one for each call would cost more than a copy. It keeps no process alive. */
+/** One connection per server for all calls of a process: one per call would cost more than a copy. It does not keep the process alive. */
 async function withAdmin(socketDir: string, run: (client: pg.Client) => Promise<unknown>): Promise<void> {
   const connecting = administrators.get(socketDir) ?? connectAdministrator(socketDir);
   administrators.set(socketDir, connecting);

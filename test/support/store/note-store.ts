@@ -74,7 +74,7 @@ export const takeNoteOnce = conditionalProcedure(
   },
 );
 
-/** Write skew, unless it is prevented: every caller adds one more while the sum is below the limit. */
+/** Causes write skew unless the engine prevents it: every caller adds one while the sum is below the limit. */
 export const insertWithinLimit = procedure(
   import.meta.url,
   'insertWithinLimit',
@@ -99,7 +99,7 @@ export const insertAndForgive = procedure(import.meta.url, 'insertAndForgive', a
 
 export const insertAndWait = procedure(import.meta.url, 'insertAndWait', async (transaction, id: string) => {
   await transaction.run(insertNoteSql, [id, 1]);
-  // Anything but a statement.
+  // Not an SQL statement.
   await new Promise((resolve) => setTimeout(resolve, 50));
   await transaction.run(insertNoteSql, [`${id}-late`, 1]);
 });

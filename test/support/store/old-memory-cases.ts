@@ -1,4 +1,4 @@
-/** Measures in a thread of its own what calls leave in old memory: the hooks of the test runner keep asynchronous work for longer. */
+/** Measures in a separate thread what calls leave in old memory, since the test runner's hooks keep asynchronous work alive longer. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 

@@ -9,11 +9,11 @@ import { makeDataFolder } from '../basics/data-folder.ts';
 export interface PostgresCluster {
   /** The folder of the socket; also in the URLs. */
   readonly socketDir: string;
-  /** Ends the server with SIGKILL for it and its children; the folder stays, and so does this until `start` and `stop`. */
+  /** Kills the server and its children with SIGKILL; the folder stays, for `start` or `stop`. */
   kill(): Promise<void>;
   /** Starts it again after `kill`, with its crash recovery. */
   start(): Promise<void>;
-  /** Stops every one of its processes where it stands (SIGSTOP): connections stay open, and nothing answers. */
+  /** Suspends all its processes (SIGSTOP): connections stay open, and nothing answers. */
   freeze(): void;
   thaw(): void;
   stop(): Promise<void>;
@@ -64,8 +64,8 @@ function askId(flag: string): number | undefined {
   }
 }
 
-// The shell outlives us for a moment: when its input ends, because we ended in whatever way, it ends the server and
-// removes the folder. So no server is left behind, not even after a kill -9 of the tests.
+// The shell outlives this process for a moment: when its input ends, because this process ended in any way, it ends the server and
+// removes the folder. So no server is left, not even after a kill -9 of the tests.
 const KEEPER = `
   binaries=$1 folder=$2; shift 2
   "$binaries/postgres" -D "$folder/data" "$@" >>"$folder/log" 2>&1 </dev/null & server=$!
@@ -118,7 +118,7 @@ export async function startPostgresCluster(options: ClusterOptions = {}): Promis
   };
 }
 
-/** The server first, so that it starts no more children. */
+/** Signals the server first, so that it starts no more children. */
 function signalServer(folder: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
   const [server = ''] = readFileSync(join(folder, 'data', 'postmaster.pid'), 'utf8').split('\n');
   process.kill(Number(server), signal);
@@ -126,7 +126,7 @@ function signalServer(folder: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
   for (const child of children.split(' ')) signalChild(Number(child), signal);
 }
 
-/** One whose client has left ends by itself once the server goes on, and may be gone since it was listed. */
+/** A process may have ended since it was listed: one whose client has left ends by itself once the server continues. */
 function signalChild(child: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
   try {
     process.kill(child, signal);
@@ -192,7 +192,7 @@ async function waitUntilReady(folder: string): Promise<void> {
       return await client.end();
     } catch (error) {
       if (tries === MAX_TRIES) throw error;
-      // A server that starts tells its clients nothing.
+      // A starting server sends clients no event.
       await sleep(50);
     }
   }

@@ -11,7 +11,7 @@ import type { StoredHook } from '../../../src/webhooks/hooks/hook-store.ts';
 import { realWorld } from '../../../src/world.ts';
 import { waitUntil } from '../basics/wait-until.ts';
 
-/** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
+/** Writes hooks, deliveries and their outcomes directly into the store, without the rules of the API. */
 
 const insertRepositorySql = statement(
   'test-insert-repository',
@@ -57,7 +57,7 @@ export interface TestDelivery {
   readonly nowMs?: number;
 }
 
-/** The origin may be made up: a row written past all checks has any text for a url. */
+/** The origin may be invalid: a row that is written without checks may have any text as its URL. */
 export async function enqueueTestDelivery(store: Store, delivery: TestDelivery): Promise<number> {
   const made = await createTestDelivery(store, delivery);
   await store.writeAll(enqueueStatements([made]));
@@ -145,7 +145,7 @@ export async function readDelivery(store: Store, id: number): Promise<DeliveryRo
   return row;
 }
 
-/** Looks until the delivery has been attempted so often or has ended. */
+/** Waits until the delivery has been attempted this often or has ended. */
 export async function waitForDelivery(
   store: Store,
   id: number,

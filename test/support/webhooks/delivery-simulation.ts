@@ -1,6 +1,6 @@
 /**
- * Deliveries in virtual time: the worker's table of hook queues with its scheduler and breakers, with rows in memory for the
- * store and functions for the receivers. The same seed gives the same run.
+ * Simulates deliveries in virtual time: the worker's table of hook queues with its scheduler and circuit breakers, rows in memory as
+ * the store, and functions as the receivers. The same seed gives the same run.
  */
 
 import {

@@ -1,4 +1,4 @@
-/** A worker that delivers from a store to receivers on this machine, and what its hooks and hook queues come to. */
+/** Creates a worker that delivers from a store to receivers on this machine, and reads the state of its hooks and hook queues. */
 import { type Statement, type Store, statement } from '../../../src/database/store.ts';
 import { createSecretCipher } from '../../../src/encryption/secret-cipher.ts';
 import { createLog, type Log } from '../../../src/telemetry/log.ts';

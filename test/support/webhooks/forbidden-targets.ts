@@ -1,4 +1,4 @@
-/** Urls that no delivery may ever reach, with what makes each one dangerous. */
+/** URLs that no delivery may ever reach, with the danger of each. */
 export const FORBIDDEN_TARGETS: readonly (readonly [why: string, url: string])[] = [
   ['loopback', 'http://127.0.0.1/'],
   ['all of loopback', 'http://127.255.255.254:8080/'],

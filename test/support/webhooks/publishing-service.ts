@@ -1,4 +1,4 @@
-/** Programs on one database with a person, a token and a repository whose hooks all want pushes: what senders of events need. */
+/** Starts programs on one database with a person, a token and a repository whose hooks all subscribe to pushes, for senders of events. */
 import { rmSync } from 'node:fs';
 import { createUser } from '../../../src/authorization/accounts/user-store.ts';
 import { createPersonalToken } from '../../../src/authorization/tokens/personal-token.ts';

@@ -66,7 +66,7 @@ export interface PushBench {
   readonly work: string;
   readonly intake: Intake;
   readonly git: (...argv: string[]) => string;
-  /** Resolves with what the hook said. */
+  /** Resolves with the output of the hook. */
   readonly push: (...argv: string[]) => Promise<string>;
   readonly commit: (file: string, message: string) => string;
   readonly waiting: () => string[];
@@ -110,7 +110,7 @@ export async function preparePushes(t: TestContext, target: PushTarget = {}): Pr
     join(folder, 'token'),
   ]);
   assert.equal(installed.code, 0, installed.stderr);
-  // Nothing may outlive a test.
+  // No process may outlive a test.
   appendHookOption(join(bare, 'hooks', 'post-receive'), '--no-background');
   return {
     bare,

@@ -1,4 +1,4 @@
-/** Git objects that no command of git would write and every git takes. */
+/** Writes git objects that no git command would write, but that every git accepts. */
 import { execFileSync } from 'node:child_process';
 
 export interface RawObjects {

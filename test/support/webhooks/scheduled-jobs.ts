@@ -1,4 +1,4 @@
-/** Makes jobs for a scheduler of deliveries, and takes all that it gives. */
+/** Creates jobs for a scheduler of deliveries, and takes all jobs that may be sent. */
 import type { Job } from '../../../src/webhooks/delivery/schedule/turn-tree.ts';
 
 let lastId = 0;

@@ -1,5 +1,5 @@
 /**
- * Run by a test as a program of its own, with few open files: sends to 60 origins, takes all files that are left, and sends to
+ * Run by a test as a separate program with few open files: sends to 60 origins, opens all files that are left, and sends to
  * an address and to a name. Prints how many connections were kept, and the outcomes of the last two attempts.
  */
 import { openSync } from 'node:fs';
@@ -12,7 +12,7 @@ function takeAllFiles(): void {
   try {
     for (;;) openSync('/dev/null', 'r');
   } catch {
-    // None is left.
+    // No file descriptor is left.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Single attempts, against receivers on this machine that do what a test wants. */
+/** Makes single attempts against receivers on this machine that behave as a test says. */
 import type { Socket } from 'node:net';
 import { createAddressGuard } from '../../../src/webhooks/addresses/address-guard.ts';
 import type { NameResolver } from '../../../src/webhooks/addresses/name-resolver.ts';
@@ -20,7 +20,7 @@ interface Setting {
 }
 
 export interface TestSender extends Sender, AsyncDisposable {
-  /** Acts as if connections had rested for long enough to be used again. */
+  /** Acts as if connections had been idle long enough to be reused. */
   letRest(): void;
 }
 
@@ -35,7 +35,7 @@ export function openSender({ allowCidrs = LOOPBACK, ca, onDoubt, maxConnections,
   return Object.assign(sender, { letRest, [Symbol.asyncDispose]: () => sender.close() });
 }
 
-/** Unless a test is about the deadline, it is one that no slow machine reaches. */
+/** A deadline that no slow machine reaches, unless the test is about the deadline. */
 export const deliveryTo = (url: string, deadlineMs = 120_000) => ({
   deliveryId: 1,
   url,
@@ -44,7 +44,7 @@ export const deliveryTo = (url: string, deadlineMs = 120_000) => ({
   deadlineMs,
 });
 
-/** One attempt against a receiver that does what it wants with the connection. */
+/** Makes one attempt against a receiver that handles the connection as the test says. */
 export async function sendTo(onConnection: (socket: Socket) => void, deadlineMs?: number): Promise<SendReport> {
   await using receiver = await startRawReceiver(onConnection);
   await using sender = openSender();

@@ -7,7 +7,7 @@ import { createStorePlace, readServiceEngine } from '../store/engines.ts';
 
 /** The path of the hooks of grace/doors. */
 export const HOOKS = '/repos/grace/doors/hooks';
-/** What waits for many processes ends at last when one of them does not. */
+/** Bounds a wait for many processes, in case one of them does not answer. */
 export const PATIENTLY = { timeout: 180_000 };
 
 export interface WebhookJourney {

@@ -36,7 +36,7 @@ import { forEachEngine } from '../store/engines.ts';
 export interface ManagementServer {
   readonly url: string;
   readonly management: Management;
-  /** What the console works with. */
+  /** The functions that the console gets. */
   readonly admin: ConsoleHooks;
   /** Ids of the deliveries that were attempted for the tests endpoint. */
   readonly attempts: number[];
@@ -92,7 +92,7 @@ function toOwner(login: string): Owner {
 }
 
 export interface ManagementOptions {
-  /** Only with it, as a delivery worker has it, is anything sent. */
+  /** Sends deliveries as a worker does; without it, nothing is sent. */
   readonly manual?: SendingDependencies['manual'];
   readonly bodyBudget?: BodyBudget;
   readonly takeCommitted?: Parameters<typeof createManagement>[0]['takeCommitted'];
@@ -187,7 +187,7 @@ async function call(url: string, method: string, options: CallOptions): Promise<
   return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
 }
 
-/** The hooks of the repository that `withDoors` makes. */
+/** The hooks of the repository that `withDoors` creates. */
 export const HOOKS = '/repos/grace/doors/hooks';
 
 /** A test on both engines, with a repository `grace/doors`. */
