@@ -131,8 +131,8 @@ function toTarget({ name, url }: ScrapeEntry, address: string): ListedTarget {
 
 /** Joins targets with one URL, such as an address and a host that resolves to it, into one with all of their names. */
 function joinSame(targets: readonly ListedTarget[]): ListedTarget[] {
-  const byPlace = Map.groupBy(targets, ({ place }) => place).values();
-  return [...byPlace.flatMap(splitHosts)].flatMap((same) => {
+  const byPlace = [...Map.groupBy(targets, ({ place }) => place).values()];
+  return byPlace.flatMap(splitHosts).flatMap((same) => {
     const [named, unnamed] = [same.filter(({ isNamed }) => isNamed), same.filter(({ isNamed }) => !isNamed)];
     const aliases = unnamed.flatMap(({ names }) => names);
     const [first, ...others] = named.length > 0 ? named : unnamed.slice(0, 1);

@@ -84,8 +84,8 @@ forEachEngine(
 );
 
 forEachEngine('a restore that fails half way loses no reports', async (store, { openAnother }) => {
-  const [process, other, alone] = await Promise.all(
-    [store, await openAnother(), await openAnother()].map((each) => openSharingProcess(each)),
+  const [process, other, alone] = [store, await openAnother(), await openAnother()].map((each) =>
+    openSharingProcess(each),
   );
   for (const { predictor } of [process!, other!, alone!]) for (const name of NAMES) predictor.swap(name, model);
   const states = NAMES.map((targetModel) => ({
