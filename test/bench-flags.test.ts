@@ -22,7 +22,7 @@ test('readBenchFlags() prints the comment at the head of the bench for --help', 
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(
     stdout,
-    /^What the history of servers is worth[^*]+`node bench\/shared-history\.ts \[--processes 3\]`\.\n$/,
+    /^Measures the value of server history[^*]+`node bench\/shared-history\.ts \[--processes 3\]`\.\n$/,
   );
 });
 

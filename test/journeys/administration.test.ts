@@ -1,4 +1,4 @@
-/** Every operation of the administration API once over HTTP, with a real token, on both engines. */
+/** Calls every operation of the administration API once over HTTP, with a real token, on both engines. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -264,7 +264,7 @@ const IN_ORDER = [
   'hook_disabled',
   'hook_enabled',
 ];
-/** Some of these belong to one call, and have one time. */
+/** Several entries of one call have the same time. */
 const IN_ANY_ORDER = [
   'application_created',
   'application_deleted',

@@ -1,4 +1,4 @@
-/** No cache on the path may store an answer to a token, and serve it to a client without a token. */
+/** No cache on the path may store an answer to a request with a token, and serve it to a client without one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HOOKS, useWebhookJourney } from '../support/webhooks/webhook-journey.ts';

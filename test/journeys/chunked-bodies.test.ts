@@ -1,4 +1,4 @@
-/** Bodies in chunks, whose length is not known before their end: strangers have less room than callers. */
+/** Chunked bodies, whose length is unknown before their end: unauthenticated clients get less memory than callers with a token. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -11,7 +11,7 @@ const journey = useWebhookJourney();
 const EVENTS = '/api/v5/repos/grace/doors/events';
 const TOO_LONG = 'x'.repeat(100_000);
 
-/** Begins the body, and never ends it. Returns the answer. */
+/** Sends the start of a body but never its end. Returns the answer. */
 async function sendBeginning(path: string, type: string): Promise<string> {
   const { hostname, port } = new URL(journey.httpUrl);
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });

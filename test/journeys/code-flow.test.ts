@@ -1,4 +1,4 @@
-/** The code flow that docs/start/sign-in.md shows runs as it stands there, with a person in a real browser in the middle. */
+/** The code flow of docs/start/sign-in.md runs as documented, with a person in a real browser in between. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

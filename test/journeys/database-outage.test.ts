@@ -1,6 +1,6 @@
 /**
- * The database goes away under the running service: what needs it reports the outage, what does not continues, and all of it recovers
- * by itself. TRIVET_LONG=1 keeps it away for half a minute.
+ * The database becomes unavailable under the running service: calls that need it report the outage, the others go on, and everything
+ * recovers without a restart. TRIVET_LONG=1 makes the outage half a minute long.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -57,7 +57,7 @@ async function withProgram(
   await run({ program, cluster, at: { url: program.httpUrl, store, world: realWorld } });
 }
 
-/** RFC 6749 has no code for this at the token endpoint; that of §4.1.2.1 stands for it. */
+/** RFC 6749 has no code for this at the token endpoint, so the service uses that of §4.1.2.1. */
 function assertOAuthOutage(answer: Answer): void {
   assert.deepEqual([answer.status, answer.json.error], [503, 'temporarily_unavailable'], answer.text);
   assert.ok(Number(answer.headers.get('retry-after')) > 0, 'Retry-After');
@@ -91,7 +91,7 @@ for (const { title, begin, end } of OUTAGES)
       const headers = { authorization: `Bearer ${token}` };
 
       await begin(cluster);
-      // All together: they wait for the same answer of the database.
+      // At the same time, since they wait for the same answer of the database.
       const [oauth, platform, page, ready] = await Promise.all([
         Promise.all([
           refresh(at, tokens.refresh_token),
@@ -110,7 +110,7 @@ for (const { title, begin, end } of OUTAGES)
       assert.equal(page.status, 503);
       assert.match(page.text, /<h1>/);
       assert.equal(ready.status, 503);
-      // A long outage runs into the time limits of connections, which a short one does not.
+      // A long outage reaches the timeouts of connections; a short one does not.
       await realWorld.sleep(AWAY_MS);
       assert.equal((await predict(at)).status, 200);
       // A caller behind a proxy needs a token, which only the database knows.

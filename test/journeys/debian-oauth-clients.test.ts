@@ -25,7 +25,7 @@ const missing = [
 interface Report {
   readonly logins: string[];
   readonly access_tokens: string[];
-  /** What git asked the helper to keep after it had refreshed by itself. */
+  /** The credential that git asked the helper to store after a refresh. */
   readonly stored: string[];
 }
 
@@ -130,7 +130,7 @@ suite('OAuth clients of Debian', { skip: skipReason() }, () => {
     { openedUrl, kept = '' }: { readonly openedUrl: string; readonly kept?: string },
   ): Promise<string> {
     const env = prepareGit(createHome(t), journey.program.httpUrl, openedUrl);
-    // A group of its own: the helper that git started waits for its answer for ever when the test fails in between.
+    // A separate process group: if the test fails in between, the helper that git started waits for its answer for ever.
     const child = spawn(command, argv, { env, detached: true });
     t.after(() => {
       if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid);

@@ -1,6 +1,6 @@
 /**
- * Two processes of the service share the deliveries of one PostgreSQL. One is killed, or does not run for a while; the other takes
- * what it had once its leases have run out, and sends nothing again but what the first one had under way.
+ * Two processes of the service share the deliveries of one PostgreSQL. One is killed or suspended; the other takes over its
+ * deliveries once its leases have expired, and sends only those again that the first one had under way.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { enqueueTestDelivery, insertTestHook } from '../support/webhooks/deliver
 const RECEIVERS = 24;
 const DELIVERIES_EACH = 60;
 const DELIVERIES = RECEIVERS * DELIVERIES_EACH;
-/** Sent and not yet stored, at most, when a worker dies. */
+/** The maximum number of deliveries that are sent but not yet stored when a worker dies. */
 const MAX_UNDER_WAY = 256;
 
 const sharesSql = statement<{ owner: string; count: number }>(
@@ -68,7 +68,7 @@ async function enqueueAll(store: Store, receivers: readonly Receiver[]): Promise
 const uuidsOf = (receivers: readonly Receiver[]): string[] =>
   receivers.flatMap(({ received }) => received.map(({ headers }) => String(headers['x-gitcode-delivery'])));
 
-/** Until the receivers of both workers have got something, but no worker is through. */
+/** Waits until the receivers of both workers have got deliveries, but no worker has finished. */
 async function waitUntilBothDeliver(store: Store, receivers: readonly Receiver[]): Promise<void> {
   const rows = await store.read(workerOfSql);
   const byOwner = [...Map.groupBy(rows, (row) => row.owner).values()];
@@ -112,7 +112,7 @@ async function openScene(undo: AsyncDisposableStack): Promise<Scene> {
   return { store, receivers, victim, survivor };
 }
 
-/** What the outcome of a delivery consists of. */
+/** The fields of the outcome of a delivery. */
 const toResult = ({ id, state, status, due_at_ms }: ResultRow) => ({ id, state, status, due_at_ms });
 
 async function listUnsettled(store: Store): Promise<ReadonlySet<string>> {
@@ -121,7 +121,7 @@ async function listUnsettled(store: Store): Promise<ReadonlySet<string>> {
   return unsettled;
 }
 
-/** Returns what was sent twice. */
+/** Returns the deliveries that were sent twice. */
 function checkSent(
   receivers: readonly Receiver[],
   unsettled: ReadonlySet<string>,

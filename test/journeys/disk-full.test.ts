@@ -1,4 +1,4 @@
-/** A disk that is full under the embedded database: what must be written is refused, and nothing is lost or wrong later. */
+/** The disk of the embedded database is full: writes are refused, and nothing is lost or wrong later. */
 import assert from 'node:assert/strict';
 import { closeSync, existsSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,10 +52,10 @@ test('a full disk refuses writes, leaves reads alone and is named in the log; wi
   fillDisk(ballast);
   let { refresh_token: newest } = tokens;
   let answer = await refresh(at, newest);
-  // The database's log may have had room for some more.
+  // The write-ahead log may have had room for some more.
   for (; answer.status === 200; answer = await refresh(at, newest)) newest = String(answer.json.refresh_token);
   assert.deepEqual([answer.status, answer.json.error], [503, 'temporarily_unavailable'], answer.text);
-  // The log goes its own way, and may come after the answer.
+  // The log is written independently, and may arrive after the answer.
   await waitUntil(() => /database or disk is full/.test(program.log()));
   assert.equal(await callApi(at, tokens.access_token), 200, 'reads go on');
 

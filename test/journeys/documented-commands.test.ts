@@ -21,7 +21,7 @@ const MAKE_REPOSITORY = `trivet user create --login grace --name Grace >/dev/nul
 trivet repo create grace/doors
 TOKEN=$(trivet token create --user grace --name page --scope all_hook all_projects --json | node -p 'JSON.parse(require("fs").readFileSync(0)).token')`;
 
-/** What the reader of a page has already: commands that run before its blocks. */
+/** Commands that run before the blocks of a page, for what its reader already has. */
 const PREPARATION: Readonly<Record<string, string>> = {
   'docs/how-to/train-from-files.md':
     'trivet simulate --output observations.jsonl --duration 60 && head -5 observations.jsonl > candidates.jsonl',
@@ -38,7 +38,7 @@ const SHOWN_FILES: Readonly<Record<string, readonly [language: string, file: str
   'docs/how-to/send-events.md': ['json', 'event.json'],
 };
 
-// Decisions record commands of the past; they are no instructions.
+// Decisions record commands of the past, which are not instructions.
 const PAGES = listPages().filter((page) => !page.startsWith('docs/decisions/'));
 
 for (const page of PAGES) {
@@ -88,7 +88,7 @@ function readText(file: string): string {
   return readFileSync(file, 'utf8');
 }
 
-/** What of the commands no test has that is said to run them; none when one of them reads the page. */
+/** Returns the parts of the commands that are in no test that the page names; empty if one of these tests reads the page. */
 function listPartsNotRun(page: string, commands: string, tests: string): readonly string[] {
   if (tests.includes(page)) return [];
   return listCommandParts(commands).filter((part) => !new RegExp(`(?<![\\w-])${part}(?![\\w-])`).test(tests));

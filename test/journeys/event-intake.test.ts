@@ -39,7 +39,7 @@ interface Scene {
   readonly store: Store;
 }
 
-/** On SQLite one service serves a folder; on PostgreSQL two share a database. */
+/** On SQLite only one process can use a folder; on PostgreSQL two share a database. */
 function withPrograms(title: string, hooks: number, run: (scene: Scene) => Promise<void>): void {
   for (const engine of engines)
     test(`${title} (${engine})`, { skip: findReasonToSkip(engine), ...PATIENTLY }, async () => {
@@ -126,7 +126,7 @@ withPrograms('64 callers at once: no event is refused, and each is delivered onc
   checkOrder(accepted);
 });
 
-/** What was accepted before another was published comes before it, whichever process took them. */
+/** An event that was accepted before another was published comes before it, whichever process accepted them. */
 function checkOrder(accepted: readonly Accepted[]): void {
   const CLOCK_STEP_MS = 1;
   const byEnd = accepted.toSorted((one, other) => one.endMs - other.endMs);

@@ -1,6 +1,6 @@
 /**
- * T21: `kill -9` in the middle of code exchanges. A code is redeemed together with the tokens that come of it, or not at
- * all: what was answered is spent, what was not answered is one or the other, and no token belongs to an unspent code.
+ * T21: `kill -9` in the middle of code exchanges. A code is redeemed together with its tokens, or not at all: the code of an answered
+ * exchange is spent, that of an unanswered one may be spent or not, and no token belongs to an unspent code.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -49,7 +49,7 @@ async function createExchanges(place: StorePlace): Promise<Fields[]> {
   return exchanges;
 }
 
-/** Each life comes from an address of its own, or the refusals of all would reach the limit of wrong grants. */
+/** Each life uses another address; otherwise the refusals of all would reach the limit of wrong grants. */
 function exchange(url: string, fields: Fields, life: number): Promise<Answer> {
   return postForm(`${url}/oauth/token`, fields, { 'x-forwarded-for': `192.0.2.${life + 1}` });
 }

@@ -1,4 +1,4 @@
-/** Whatever git takes is published: real pushes of odd objects, through the real hook, to the real program. */
+/** Everything that git accepts is published: real pushes of odd objects, through the real hook, to the real program. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';

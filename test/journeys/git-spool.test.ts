@@ -1,4 +1,4 @@
-/** When the service is away, slow, or does not want a push, no push is refused and none is lost. */
+/** When the service is unavailable, slow, or refuses an event, no push is refused, and no accepted push is lost. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

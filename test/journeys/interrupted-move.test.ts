@@ -13,7 +13,7 @@ import { createEmptyStore, createStorePlace, findReasonToSkip, openTestStore } f
 
 const LOCK = 8_150_233;
 
-/** A store with one row that a trigger of the target looks at when the copy is committed. */
+/** Creates a store with one row, on which a trigger of the target runs when the copy is committed. */
 async function createMove(atCommit: string) {
   const parts = new AsyncDisposableStack();
   const { dataDir, databaseUrl = '' } = await createStorePlace('postgres');

@@ -34,7 +34,7 @@ async function count(store: Store) {
   return (await store.read(stored))[0]!;
 }
 
-/** Some of its bodies are stored, and the event is not. */
+/** Waits until some bodies of the event are stored, but the event is not. */
 async function waitForParts(store: Store, isAnswered: () => boolean): Promise<void> {
   await waitUntil(async () => {
     assert.ok(!isAnswered(), 'the event was answered before the kill');

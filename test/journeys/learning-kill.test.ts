@@ -59,7 +59,7 @@ async function report(program: Program, reporter: Reporter): Promise<void> {
   });
   if (answer === undefined) return;
   const { accepted, refused, refusals } = answer as { accepted: number; refused: number; refusals?: object[] };
-  // What was sent again after a kill may be known already.
+  // Reports that are sent again after a kill may be known already.
   assert.equal(Number(accepted) + Number(refused), EVENTS_A_CALL);
   for (const { reason } of (refusals ?? []) as { reason: string }[]) assert.match(reason, /was reported already/);
   reporter.acknowledged += EVENTS_A_CALL;
@@ -115,7 +115,7 @@ async function checkAnswer(program: Program, reporter: Reporter): Promise<boolea
   return true;
 }
 
-/** By turns: just after a training has begun, at a moment by chance, just after a version was promoted. */
+/** Kills in turn: just after a training has begun, at a random moment, just after a version was promoted. */
 async function waitForTheEnd(life: number, place: StorePlace): Promise<void> {
   if (life % 3 === 1) {
     await sleep(500 + 3000 * random());

@@ -1,7 +1,7 @@
 /**
- * Nothing that a stranger sends over HTTP may keep the process busy: every listener of the service, gRPC too, shares its
- * thread. Measured is the processor time of the program, with bounds far above what linear work takes and far below the
- * 5 to 10 seconds that one form of 1 MB took to parse in quadratic time.
+ * No request without authentication may keep the process busy, since all listeners of the service, gRPC too, share its thread. The
+ * test measures the processor time of the program, with bounds far above linear work and far below the 5 to 10 seconds that one
+ * form of 1 MB took to parse in quadratic time.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
