@@ -186,7 +186,7 @@ test('a person signs in by the device flow and administers the service from anot
   assert.deepEqual(Object.keys(JSON.parse(judged.stdout)), Object.keys(JSON.parse(evaluated)));
   const doubtful = evaluate.with(3, writeDoubtful());
   const remarked = await client.run([...doubtful, '--url', program.httpUrl]);
-  assert.match(remarked.stderr, /made of: kv_cache \(40 rows\)\nAre the times in seconds\?.*\nAll of 2 target models/);
+  assert.match(remarked.stderr, /not used: kv_cache \(40 rows\)\nAre the times in seconds\?.*\nAll of 2 target models/);
   const atHome = { XDG_CONFIG_HOME: join(folder, 'signed-out'), TRIVET_DATA_DIR: join(folder, 'no-store') };
   assert.equal(remarked.stderr, (await runTrivet(doubtful, { env: atHome })).stderr);
   const created = await client.run(['user', 'create', '--login', 'ada', '--name', 'Ada', '--password-stdin'], PASSWORD);

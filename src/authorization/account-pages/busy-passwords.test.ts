@@ -22,14 +22,21 @@ const countGuessesSql = statement<{ total: number }>(
   'SELECT COUNT(*) AS total FROM sign_in_attempts WHERE debt_ms > 0',
 );
 
-/** Wraps the store to report when an attempt was counted. */
+/** Wraps the store to report when an attempt was counted, and after each operation that follows. */
 function watchAttempts(store: Store, onCounted: () => void): Store {
+  let isCounted = false;
   const call: Store['call'] = async (procedure, input) => {
     const result = await store.call(procedure, input);
-    if (procedure.name === reserveAttempt.name) onCounted();
+    isCounted ||= procedure.name === reserveAttempt.name;
+    if (isCounted) onCounted();
     return result;
   };
-  return { ...store, call };
+  const read: Store['read'] = async (...parameters) => {
+    const rows = await store.read(...parameters);
+    if (isCounted) onCounted();
+    return rows;
+  };
+  return { ...store, call, read };
 }
 
 forEachEngine('a password that loses its place in the queue after it was counted is not counted', async (store) => {

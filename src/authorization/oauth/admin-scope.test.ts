@@ -236,7 +236,7 @@ const cases: Case[] = [
         });
       assert.equal((await make(plain.secret)).status, 403);
       assert.equal((await make(admin.secret)).status, 201);
-      await assert.rejects(tokenOf(bench, ada.user.id, ['admin']), /no administrator/);
+      await assert.rejects(tokenOf(bench, ada.user.id, ['admin']), /is not an administrator/);
       const pageOf = async ({ cookie }: SignedIn) =>
         (await request(`${server.url}/account/tokens`, { headers: { cookie } })).text;
       assert.match(await pageOf(root), /value="admin"/);
