@@ -18,9 +18,16 @@ const rowAheadSql = statement<{ id: number }>(
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id > $2 ORDER BY id LIMIT 1 OFFSET $3',
 );
 
-const createdNextSql = statement<{ created_at_ms: number }>(
-  'delivery-log-created-next',
-  'SELECT created_at_ms FROM deliveries WHERE hook_id = $1 AND id >= $2 ORDER BY id LIMIT 1',
+interface CreatedRow {
+  readonly id: number;
+  readonly created_at_ms: number;
+}
+
+const nextAndNewestSql = statement<CreatedRow>(
+  'delivery-log-next-and-newest',
+  `SELECT * FROM (SELECT id, created_at_ms FROM deliveries WHERE hook_id = $1 AND id >= $2 ORDER BY id LIMIT 1) AS next
+   UNION ALL
+   SELECT * FROM (SELECT id, created_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id DESC LIMIT 1) AS newest`,
 );
 
 /** Ids from `fromId` to below `beforeId`. */
@@ -46,7 +53,7 @@ export function firstIdSince(sinceMs: number): number {
 
 /**
  * The part of the range that can have deliveries of the period. Ids follow the time, but after the clock was set back they stay ahead of
- * it for a while. If the next delivery after the period shows that, the newer end of the range is not cut.
+ * it for a while. If the next delivery after the period shows that, or the newest one, the newer end of the range is not cut.
  */
 export async function cutToPeriod(
   store: Store,
@@ -56,9 +63,14 @@ export async function cutToPeriod(
   const firstId = Math.min(beforeId, Math.max(fromId, firstIdSince(sinceMs)));
   const endId = idAtMs(untilMs + TOLERANCE_MS);
   if (endId >= beforeId) return { hookId, fromId: firstId, beforeId };
-  const [next] = await store.read(createdNextSql, [hookId, endId]);
-  const isAhead = next !== undefined && next.created_at_ms < untilMs;
+  const rows = await store.read(nextAndNewestSql, [hookId, endId]);
+  const isAhead = rows.some((row) => row.created_at_ms < untilMs || isIdAhead(row));
   return { hookId, fromId: firstId, beforeId: isAhead ? beforeId : endId };
+}
+
+/** Whether the clock was ahead when the id was made, or not long before. */
+function isIdAhead({ id, created_at_ms: createdAtMs }: CreatedRow): boolean {
+  return id >= idAtMs(createdAtMs + TOLERANCE_MS);
 }
 
 /** The id of the row that is this many rows further back; undefined when the range has fewer. */

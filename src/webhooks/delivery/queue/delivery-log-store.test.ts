@@ -179,6 +179,22 @@ forEachEngine('a delivery whose id is ahead of the clock, which was set back, is
   );
 });
 
+const setLaterBackSql = statement(
+  'test-set-later-back',
+  'UPDATE deliveries SET created_at_ms = created_at_ms - $1 WHERE id > $2',
+);
+
+forEachEngine('a delivery after a row of the time in which the clock was ahead is found by its time', async (store) => {
+  await fillSpreadLog(store);
+  await store.write(setLaterBackSql, [DAY_MS, idAtMs(timeOf(3))]);
+  const createdMs = timeOf(5) - DAY_MS;
+  const found = await listDeliveries(store, filter({ sinceMs: createdMs, untilMs: createdMs + 1 }));
+  assert.deepEqual(
+    found.map(({ id }) => id),
+    [idAtMs(timeOf(5))],
+  );
+});
+
 forEachEngine('a search of one owner leaves the event loop to others, also in many requests at once', async (store) => {
   await fillTestLog(store, { hookId: 1, rows: ROWS });
   let turns = 0;

@@ -217,12 +217,25 @@ forEachEngine(
   },
 );
 
-const answersOfOthers: [title: string, outages: number][] = [
-  ['a success that answered another request does not last: the delivery is sent again', 0],
-  ['a success that answered another request does not last if the database is away at that moment', 1],
+interface AnswerOfOther {
+  readonly title: string;
+  /** How the first call fails that makes the delivery pending again. */
+  readonly fault?: Failure;
+}
+
+const ANSWERS_OF_OTHERS: readonly AnswerOfOther[] = [
+  { title: 'does not last: the delivery is sent again' },
+  {
+    title: 'does not last if the database is away at that moment',
+    fault: new Failure('unavailable', 'The database is away'),
+  },
+  {
+    title: 'lasts if the database refuses the change, which is logged once',
+    fault: new Failure('internal', 'Cannot run this', {}, { cause: new Error('no such column') }),
+  },
 ];
-for (const [title, outages] of answersOfOthers)
-  forEachEngine(title, async (store) => {
+for (const { title, fault } of ANSWERS_OF_OTHERS)
+  forEachEngine(`a success that answered another request ${title}`, async (store) => {
     const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
     const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
     const sockets: Socket[] = [];
@@ -235,10 +248,12 @@ for (const [title, outages] of answersOfOthers)
     let calls = 0;
     const call: Store['call'] = async (procedure, input) => {
       if (procedure.name === reopenDoubtful.name) calls += 1;
-      if (calls > 0 && calls <= outages) throw new Failure('unavailable', 'The database is away');
+      if (calls === 1 && fault !== undefined) throw fault;
       return await store.call(procedure, input);
     };
-    await using worker = startTestWorker({ ...store, call }, undefined, realWorld, createLog('silent'));
+    const errors: string[] = [];
+    const write = (line: string) => void errors.push(line);
+    await using worker = startTestWorker({ ...store, call }, undefined, realWorld, createLog('error', { write }));
     const first = await enqueueTestDelivery(store, { hookId: 1, url });
     worker.wake();
     await waitForDelivery(store, first);
@@ -248,6 +263,12 @@ for (const [title, outages] of answersOfOthers)
     worker.wake();
     await waitForDelivery(store, second);
     sockets[0]?.write(NO);
+    if (fault?.code === 'internal') {
+      await waitUntil(() => errors.join().includes('Cannot requeue'));
+      assert.match(errors.join(), /no such column/);
+      assert.equal((await readDelivery(store, second)).state, 'succeeded');
+      return;
+    }
     const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
     assert.deepEqual([row.state, row.status], ['pending', 404]);
     assert.equal((await readDelivery(store, first)).attempts, 1);

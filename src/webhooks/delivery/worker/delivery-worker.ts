@@ -199,7 +199,8 @@ async function resendUnverified(
 ): Promise<void> {
   await writer.flush();
   const reopen = () => reopenUnverified(store, deliveryIds, world.nowMs());
-  const options = { what: 'deliveries with unverified responses', abandoned: abandoning.signal };
+  const what = 'deliveries with unverified responses';
+  const options = { what, abandoned: abandoning.signal, retryAfter: 'an outage' } as const;
   const count = await storeUntilDone({ store, world, log }, reopen, options);
   if (count === undefined) return log.error({ origin }, 'Cannot requeue deliveries with unverified responses');
   log.warn({ origin, count }, 'A receiver sent a response without a request; sending affected deliveries again');

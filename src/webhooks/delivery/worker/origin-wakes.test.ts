@@ -3,6 +3,7 @@ import { forEachEngine } from '../../../../test/support/store/engines.ts';
 import { takeAllShards } from '../../../../test/support/webhooks/deliveries-store.ts';
 import { enqueue, NOW, ORIGIN, OWNER, readDue, result } from '../../../../test/support/webhooks/delivery-queue.ts';
 import type { Store } from '../../../database/store.ts';
+import { Failure } from '../../../errors.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { realWorld } from '../../../world.ts';
 import { createHookQueueTable } from '../hook-queues/hook-queue-table.ts';
@@ -103,7 +104,7 @@ forEachEngine('the log says that ends of pauses could not be stored', async (sto
   const writeAll: Store['writeAll'] = async (steps, options) => {
     if (hasFailed) return await store.writeAll(steps, options);
     hasFailed = true;
-    throw new Error('The database is away');
+    throw new Failure('unavailable', 'The database is away');
   };
   const wakes = createOriginWakes({
     store: { ...store, writeAll },

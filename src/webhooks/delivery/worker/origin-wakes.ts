@@ -80,7 +80,7 @@ async function takeTurn(
       await wakeForOrigin(store, { origin, hookIds: hookIds.slice(0, PAGE) }, nowMs);
       return hookIds.slice(PAGE);
     },
-    { what: 'ends of pauses', abandoned: stopping.signal },
+    { what: 'ends of pauses', abandoned: stopping.signal, retryAfter: 'an outage' },
   );
   dependencies.scan.request();
   if (left !== undefined && left.length > 0 && !turns.has(origin)) turns.set(origin, left);

@@ -215,7 +215,7 @@ async function commitBatch(
   const transaction = batchStatements(batch, { workerId, nowMs: world.nowMs(), sleeps });
   const turn = `results of ${workerId}`;
   const write = (store: Store) => store.writeAll(transaction, { inOneTrip: true, turn });
-  const options = { what: 'results of deliveries', abandoned };
+  const options = { what: 'results of deliveries', abandoned, retryAfter: 'any error' } as const;
   const answers = transaction.length > 0 ? await storeUntilDone(dependencies, write, options) : undefined;
   markStored(table, batch.attemptResults, sleeps);
   for (const disabled of listDisabled(transaction, answers ?? []))
