@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mock, test } from 'node:test';
 import { openSocketPair } from '../../../test/support/network/socket-pair.ts';
-import { endSocket, endSocketAfterFault, endSocketOnceTaken, endSocketSoon } from './closing.ts';
+import { endSocket, endSocketAfterFault, endSocketInTime, endSocketSoon } from './closing.ts';
 
-for (const end of [endSocket, endSocketSoon, endSocketOnceTaken, endSocketAfterFault])
+for (const end of [endSocket, endSocketSoon, endSocketInTime, endSocketAfterFault])
   test(`${end.name}() waits no longer for a connection that has closed`, async (t) => {
     mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     t.after(() => mock.timers.reset());

@@ -30,10 +30,10 @@ export function endSocketSoon(socket: Socket): void {
   destroyAfter(socket, LINGER_MS);
 }
 
-/** Does the same, but waits as long as the client keeps taking bytes. */
-export function endSocketOnceTaken(socket: Socket): void {
-  socket.destroySoon();
-  destroyUnread(socket, LINGER_MS, () => LINGER_MS);
+/** Does the same for a connection that gave its place, within 20 s in all: a client that goes on reading must not keep it open. */
+export function endSocketInTime(socket: Socket): void {
+  endSocket(socket);
+  destroyAfter(socket, TAKE_MS);
 }
 
 /** Closes once the last frames were sent. */
@@ -56,20 +56,16 @@ function discardLateBytes(socket: Socket): void {
 }
 
 /** Destroys the socket once its client has taken nothing for a while. A timeout of the socket would restart with each received byte. */
-function destroyUnread(
-  socket: Socket,
-  checkMs = CHECK_MS,
-  readMaxMs = (): number => (socket.writableLength > 0 ? TAKE_MS : END_MS),
-): void {
+function destroyUnread(socket: Socket): void {
   if (socket.closed) return;
   let takenBytes = countTaken(socket);
   let unreadMs = 0;
   const timer = setInterval(() => {
     const before = takenBytes;
     takenBytes = countTaken(socket);
-    unreadMs = takenBytes > before ? 0 : unreadMs + checkMs;
-    if (unreadMs >= readMaxMs()) socket.destroy();
-  }, checkMs).unref();
+    unreadMs = takenBytes > before ? 0 : unreadMs + CHECK_MS;
+    if (unreadMs >= (socket.writableLength > 0 ? TAKE_MS : END_MS)) socket.destroy();
+  }, CHECK_MS).unref();
   socket.once('close', () => clearInterval(timer));
 }
 

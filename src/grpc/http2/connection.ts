@@ -9,13 +9,7 @@
  */
 import type { Socket } from 'node:net';
 import type { NetworkUse } from '../../connections/network-use.ts';
-import {
-  endHalfOpenLater,
-  endSocket,
-  endSocketAfterFault,
-  endSocketOnceTaken,
-  endSocketSoon,
-} from '../budget/closing.ts';
+import { endHalfOpenLater, endSocket, endSocketAfterFault, endSocketInTime, endSocketSoon } from '../budget/closing.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { Share } from '../budget/turns.ts';
 import { FrameReader } from '../frames/frame-reader.ts';
@@ -234,7 +228,7 @@ export class Http2Connection {
     this.flush();
     this.#reads.stop();
     this.#options.onEvicted();
-    void this.cut('another client takes the place of the connection', endSocketOnceTaken);
+    void this.cut('another client takes the place of the connection', endSocketInTime);
   }
 
   close(): void {

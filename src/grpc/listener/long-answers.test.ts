@@ -1,8 +1,10 @@
 /** A client that reads a long answer keeps its connection until it has read all of it, or stops. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { after, mock, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { FlowClient } from '../../../test/support/grpc/flow-client.ts';
 import { echoMethods, HELLO, SERVICE, startGrpcServer } from '../../../test/support/grpc/grpc-server.ts';
 import {
@@ -17,7 +19,7 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from '../../../test/support/grpc/http2-frames.ts';
-import { nextAccepted, readUntilTaken } from '../../../test/support/network/read-slowly.ts';
+import { nextAccepted, readSome, readUntilTaken } from '../../../test/support/network/read-slowly.ts';
 import { PROGRESS_BYTES } from '../../connections/socket-progress.ts';
 import { realWorld } from '../../world.ts';
 import type { GrpcMethod } from '../call/service.ts';
@@ -55,6 +57,7 @@ async function start() {
   });
   return {
     port: running.server.port,
+    drain: (deadlineMs: number) => running.server.drain(deadlineMs),
     goOn(ms: number): void {
       nowMs += ms;
       mock.timers.tick(ms);
@@ -95,6 +98,13 @@ class Reader {
     return readUntilTaken(this.socket, this.#accepted, PROGRESS_BYTES, this.#parts);
   }
 
+  /** Reads 128 KiB and opens the window for as many, as clients do. */
+  async readSlowly(): Promise<void> {
+    await readSome(this.socket, 131_072, this.#parts);
+    this.socket.write(frame(WINDOW_UPDATE, 0, 0, Buffer.from('00020000', 'hex')));
+    for (let turn = 0; turn < 50; turn++) await setImmediate();
+  }
+
   /** Reads until the connection ends. */
   async checkWhole(): Promise<void> {
     this.#parts.push(await buffer(this.socket));
@@ -133,15 +143,74 @@ test('a client that reads its answer without a pause does not give way before on
   honest.socket.resetAndDestroy();
 });
 
-test('a client whose connection gives way gets the answer that is on its way while it goes on reading', async () => {
-  await using server = await start();
+/** The reader has given its place, since its network had both. */
+async function startLeaving(server: { readonly port: number }) {
   const busy = await FlowClient.connectWith(server.port, '127.0.0.2', call('Never'));
   const reader = await Reader.connect(server.port, '127.0.0.2');
   const honest = await connectAnswered(server.port, '127.0.0.3');
-  for (let half = 0; half < 6; half++) {
-    await reader.readOn();
+  const leave = (): void => {
+    for (const { socket } of [busy, honest]) socket.resetAndDestroy();
+  };
+  return { reader, leave };
+}
+
+test('a client whose connection gives way gets the answer that is on its way while it goes on reading', async () => {
+  await using server = await start();
+  const { reader, leave } = await startLeaving(server);
+  for (let half = 0; half < 30; half++) {
+    await reader.readSlowly();
     server.goOn(500);
   }
   await reader.checkWhole();
+  leave();
+});
+
+test('a client whose connection gives way has 20 seconds to read on', async () => {
+  await using server = await start();
+  const { reader, leave } = await startLeaving(server);
+  for (let half = 0; half < 40; half++) {
+    await reader.readSlowly();
+    server.goOn(500);
+  }
+  await assert.rejects(reader.checkWhole());
+  leave();
+});
+
+test('a drain ends at its deadline a connection that gave way, though its client goes on reading', async () => {
+  await using server = await start();
+  const { reader, leave } = await startLeaving(server);
+  const drained = server.drain(1000);
+  for (let half = 0; half < 3; half++) {
+    await reader.readOn();
+    server.goOn(500);
+  }
+  await drained;
+  await assert.rejects(reader.checkWhole());
+  leave();
+});
+
+test('a connection that gave way goes on before one that gives way later, where there is room for one alone', async () => {
+  await using server = await start();
+  const staying = await Reader.connect(server.port, '127.0.0.2');
+  const leaving = await Reader.connect(server.port, '127.0.0.2');
+  const busy = await FlowClient.connectWith(server.port, '127.0.0.3', call('Never'));
+  // The first look counts what the kernel has taken until then.
+  for (const ms of [500, 1000]) server.goOn(ms);
+  const honest = await connectAnswered(server.port, '127.0.0.4');
+  await assert.rejects(staying.checkWhole());
+  await leaving.checkWhole();
   for (const { socket } of [busy, honest]) socket.resetAndDestroy();
+});
+
+test('a client that only has to close its connection leaves that room to one that reads its answer', async () => {
+  await using server = await start();
+  const silent = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.2', allowHalfOpen: true });
+  await once(silent, 'data');
+  const reader = await Reader.connect(server.port, '127.0.0.2');
+  const busy = await FlowClient.connectWith(server.port, '127.0.0.3', call('Never'));
+  // The first look counts what the kernel has taken until then.
+  for (const ms of [500, 1000]) server.goOn(ms);
+  const honest = await connectAnswered(server.port, '127.0.0.4');
+  await reader.checkWhole();
+  for (const socket of [silent, busy.socket, honest.socket]) socket.resetAndDestroy();
 });

@@ -31,6 +31,7 @@ import type { Http2Stream } from '../http2/stream.ts';
 import { Decompressor } from '../protocol/decompressor.ts';
 import { type GrpcStatus, MAX_SHOWN_LENGTH, statusCodeOf } from '../protocol/status.ts';
 import { Handshakes } from './handshakes.ts';
+import { LeavingConnections } from './leaving-connections.ts';
 import type { TlsOptions } from './tls-files.ts';
 import type { SocketPlace } from './unix-socket.ts';
 
@@ -66,6 +67,7 @@ export class Transport {
   readonly #dependencies: TransportDependencies;
   readonly #servers: Server[] = [];
   readonly #connections: ConnectionPlaces<Http2Connection>;
+  readonly #leaving: LeavingConnections;
   readonly #handshakes: Handshakes;
   readonly #readNetwork: ReadNetwork;
   /** A drain ends these early, since they may last for ever. */
@@ -87,6 +89,7 @@ export class Transport {
     this.#dependencies = dependencies;
     const { maxMessageBytes, maxConnections, world } = dependencies;
     this.#connections = new ConnectionPlaces(maxConnections, world.monotonicMs);
+    this.#leaving = new LeavingConnections(maxConnections, world.monotonicMs);
     this.#countGarbage = dependencies.countGarbage ?? (() => {});
     this.#turns = new Turns(world.monotonicMs);
     this.#decompressor = new Decompressor(world.monotonicMs, this.#countGarbage);
@@ -140,7 +143,7 @@ export class Transport {
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
       this.#handshakes.destroyAll();
-      for (const connection of this.#connections) void connection.cut('the server stops');
+      for (const connection of [...this.#connections, ...this.#leaving]) void connection.cut('the server stops');
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);
@@ -167,8 +170,14 @@ export class Transport {
       countGarbage: this.#countGarbage,
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer }),
       onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
-      onEvicted: this.#dependencies.countEvicted,
-      onClosed: () => this.#connections.delete(connection),
+      onEvicted: () => {
+        this.#dependencies.countEvicted();
+        this.#leaving.add(connection, name);
+      },
+      onClosed: () => {
+        this.#connections.delete(connection);
+        this.#leaving.delete(connection);
+      },
     });
     this.#connections.add(connection, name);
     if (this.#isDraining) connection.drain();
