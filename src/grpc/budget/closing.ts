@@ -30,7 +30,7 @@ export function endSocketSoon(socket: Socket): void {
   destroyAfter(socket, LINGER_MS);
 }
 
-/** Does the same for a connection that gave its place, within 20 s in all: a client that goes on reading must not keep it open. */
+/** Does the same as `endSocket` for a connection that gave its place, but within 20 s: a client that goes on reading must not keep it. */
 export function endSocketInTime(socket: Socket): void {
   endSocket(socket);
   destroyAfter(socket, TAKE_MS);
