@@ -37,7 +37,7 @@ function listQuestions(): (readonly [path: string, parameters: readonly Paramete
     ]);
 }
 
-const hasGeneralRule = page.includes('\nWith `repository` a webhook is found only if it is of that one.\n');
+const hasGeneralRule = page.includes('\nWith `repository`, a webhook is found only if it belongs to that repository.\n');
 
 for (const [path, parameters] of listQuestions())
   test(`the row of GET ${path} names its parameters, and all or none of the values of each`, () => {
