@@ -37,7 +37,9 @@ function listQuestions(): (readonly [path: string, parameters: readonly Paramete
     ]);
 }
 
-const hasGeneralRule = page.includes('\nWith `repository`, a webhook is found only if it belongs to that repository.\n');
+const hasGeneralRule = page.includes(
+  '\nWith `repository`, a webhook is found only if it belongs to that repository.\n',
+);
 
 for (const [path, parameters] of listQuestions())
   test(`the row of GET ${path} names its parameters, and all or none of the values of each`, () => {
