@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { countTurns } from '../../../test/support/basics/count-turns.ts';
 import { createStillWorld } from '../../../test/support/basics/still-world.ts';
@@ -13,7 +12,7 @@ import { insertSampleStatements } from '../observations/sample-store.ts';
 import { importTrees, placeImported } from '../registry/import-model.ts';
 import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
-import { createHeadroomGauges, createHeadroomWorker, type HeadroomDependencies } from './headroom-worker.ts';
+import { createHeadroomWorker, type HeadroomDependencies } from './headroom-worker.ts';
 import type { LatencyLimits } from './search-rates.ts';
 
 const never = new AbortController().signal;
@@ -273,35 +272,4 @@ forEachEngine('servers whose waits are unknown have a headroom, though no capaci
   await worker.update(never);
   const headroom = await readSeries(metrics, 'trivet_prediction_headroom_requests');
   assert.ok(headroom['10.0.0.0']! > 0, JSON.stringify(headroom));
-});
-
-test('a server has series of its own, however many servers were shown before it, and 1,024 are shown at most', async () => {
-  const metrics = new Registry();
-  const name = (server: string) => ({ targetModel: 'm', server, capacity: 8, underWay: 2 });
-  let servers = Array.from({ length: 1100 }, (_, index) => name(`pod-${index}`));
-  createHeadroomGauges(metrics, () => servers);
-  const gauges = ['capacity_requests', 'headroom_requests', 'capacity_used_ratio'].map(
-    (gauge) => `trivet_prediction_${gauge}`,
-  );
-  for (const gauge of gauges) assert.equal(Object.keys(await readSeries(metrics, gauge)).length, 1024);
-  servers = [name('new-1'), name('new-2')];
-  for (const gauge of gauges) assert.deepEqual(Object.keys(await readSeries(metrics, gauge)), ['new-1', 'new-2']);
-});
-
-test('models share the 1,024 series of a gauge, and servers without a load leave theirs', async () => {
-  const metrics = new Registry();
-  const servers = Array.from({ length: 2000 }, (_, index) => ({
-    targetModel: `m${index}`,
-    server: 's',
-    capacity: 8,
-    underWay: index < 1000 ? undefined : 2,
-  }));
-  createHeadroomGauges(metrics, () => servers);
-  const listModels = async (gauge: string) =>
-    (await metrics.getSingleMetric(gauge)!.get()).values.map(({ labels }) => String(labels.model));
-  assert.equal((await listModels('trivet_prediction_capacity_requests')).length, 1024);
-  assert.deepEqual(
-    await listModels('trivet_prediction_headroom_requests'),
-    servers.slice(1000).map(({ targetModel }) => targetModel),
-  );
 });
